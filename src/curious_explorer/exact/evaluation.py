@@ -1,0 +1,66 @@
+"""Policy evaluation: what a policy is worth from every state.
+
+Values are normalised: v(s) = (1 - gamma) E[sum_t gamma^t r(s_t, a_t) | s_0 = s], so that rewards in [0, 1] give values
+in [0, 1]. Conditioning on the first step gives
+
+    v = (1 - gamma) r_pi + gamma P_pi v,
+
+whose right-hand side contracts by gamma in the sup norm. With d the visitation from mu, v(mu) = sum_s d(s) r_pi(s). The
+system is solved by one of the methods of `linear` and returned when its residual passes the rule in `report`, whose
+scale here is the range of the rewards. Rewards that may be negative are shifted first, which shifts every value by the
+same constant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curious_explorer.exact.linear import METHODS, System, solve_system
+from curious_explorer.exact.policy_chain import check_reward_table, policy_chain, shifted_rewards
+from curious_explorer.exact.report import ExactReport, Floats, check_method, require_accurate
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_gamma, check_policy
+
+
+def evaluate(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, rewards: ArrayLike | None = None) -> Floats:
+    """The normalised value of a policy in every state, shape (S,).
+
+    Args:
+        mdp: the MDP.
+        policy: action probabilities, shape (S, A).
+        gamma: discount, in [0, 1).
+        rewards: a finite (S, A) table to use in place of the MDP's own rewards.
+    """
+    return evaluation_report(mdp, policy, gamma=gamma, rewards=rewards).values
+
+
+def evaluation_report(
+    mdp: FiniteMDP,
+    policy: ArrayLike,
+    *,
+    gamma: float,
+    rewards: ArrayLike | None = None,
+    method: str | None = None,
+) -> ExactReport:
+    """`evaluate` with its method, residual and error bound.
+
+    Args:
+        mdp: the MDP.
+        policy: action probabilities, shape (S, A).
+        gamma: discount, in [0, 1).
+        rewards: a finite (S, A) table to use in place of the MDP's own rewards.
+        method: one of `linear.METHODS`, or None to let structure and size decide.
+    """
+    gamma = check_gamma(gamma)
+    table = check_policy(policy, mdp.num_states, mdp.num_actions)
+    check_method(method, METHODS)
+    positive, shift = shifted_rewards(check_reward_table(rewards, mdp))
+    source = (1.0 - gamma) * np.einsum("sa,sa->s", table, positive) / table.sum(axis=1)
+    scale = float(positive.max())
+    solution = solve_system(System(policy_chain(mdp, table), source, gamma, scale, transposed=False), method)
+    require_accurate("evaluation", solution.method, solution.residual, gamma, scale)
+    values = solution.values + shift if shift else solution.values
+    return ExactReport(
+        values, solution.method, solution.residual, solution.residual / (1.0 - gamma), solution.iterations
+    )

@@ -1,0 +1,191 @@
+"""How much any policy can visit each state: max over pi of d^pi(s), for every s.
+
+The visitation of s is the normalised value of the reward that is 1 in s and 0 elsewhere, so
+
+    max_pi d_mu^pi(s) = sum_x mu(x) v*_s(x),
+    v*_s(x) = (1 - gamma) 1{x = s} + gamma max_a sum_x' P(x'|x, a) v*_s(x'),
+
+one optimality equation for each target s (the maximising policy differs from target to target, so the maxima sum to the
+exploitative factor, not to one). Targets are solved in blocks: by one backward sweep where the MDP has no cycles, by
+policy iteration with elimination where its band is narrow or it is small, and else by value iteration stopped by
+MacQueen's bounds; targets that those bounds do not settle go one by one through the machinery of `optimal`. The largest
+Bellman residual over all targets is checked as in `report`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curious_explorer.exact.linear import CHEAP_ELIMINATION, fits_band
+from curious_explorer.exact.optimal import POLICY_LIMIT, Problem
+from curious_explorer.exact.policy_chain import Rows, mdp_rows
+from curious_explorer.exact.report import (
+    ExactReport,
+    Floats,
+    check_method,
+    is_accurate,
+    require_accurate,
+    residual_target,
+)
+from curious_explorer.exact.visitation import start_distribution
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_gamma
+
+METHODS = ("backward sweep", "policy iteration", "value iteration", "one by one")
+MOST_STATES = 10_000
+"""How many targets are computed without being asked for by name: the cost is that of as many solutions."""
+BLOCK = 128
+SWEEPS = 500
+
+
+def max_visitation(
+    mdp: FiniteMDP, *, gamma: float, start: int | ArrayLike | None = None, targets: ArrayLike | None = None
+) -> Floats:
+    """The largest discounted visitation of each state over all policies, shape (S,) or that of ``targets``.
+
+    Args:
+        mdp: the MDP.
+        gamma: discount, in [0, 1).
+        start: a state or a distribution mu; the MDP's own start if None.
+        targets: the states of interest; all of them if None, which is refused above `MOST_STATES` states.
+    """
+    return max_visitation_report(mdp, gamma=gamma, start=start, targets=targets).values
+
+
+def max_visitation_report(
+    mdp: FiniteMDP,
+    *,
+    gamma: float,
+    start: int | ArrayLike | None = None,
+    targets: ArrayLike | None = None,
+    method: str | None = None,
+) -> ExactReport:
+    """`max_visitation` with its method, and the largest residual and error bound over targets.
+
+    Args:
+        mdp: the MDP.
+        gamma: discount, in [0, 1).
+        start: a state or a distribution mu; the MDP's own start if None.
+        targets: the states of interest; all of them if None, which is refused above `MOST_STATES` states.
+        method: one of `METHODS`, or None to let structure and size decide.
+    """
+    gamma = check_gamma(gamma)
+    check_method(method, METHODS)
+    mu = start_distribution(mdp, start)
+    chosen = _check_targets(targets, mdp.num_states)
+    values, used, residual, iterations = _Targets(mdp_rows(mdp), gamma, mu, chosen).solve(method)
+    require_accurate("max_visitation", used, residual, gamma, 1.0)
+    return ExactReport(values, used, residual, residual / (1.0 - gamma), iterations)
+
+
+Answer = tuple[Floats, str, float, int]
+
+
+class _Targets:
+    """The optimality equations of all targets."""
+
+    def __init__(self, rows: Rows, gamma: float, mu: Floats, targets: NDArray[np.int64]) -> None:
+        self.rows = rows
+        self.gamma = gamma
+        self.mu = mu
+        self.targets = targets
+
+    def solve(self, method: str | None) -> Answer:
+        """Values from the start, the method used, the largest residual and the iterations."""
+        if method in (None, "backward sweep"):
+            answer = self._backward_sweep()
+            if answer is not None:
+                return answer
+            if method is not None:
+                raise ValueError("method 'backward sweep' needs an MDP without cycles (self-loops apart)")
+        if method == "policy iteration" or (method is None and fits_band(self.rows, CHEAP_ELIMINATION)):
+            return self._policy_iteration()
+        if method == "one by one":
+            return self._one_by_one(self.targets)
+        return self._value_iteration(fall_back=method is None)
+
+    def _backward_sweep(self) -> Answer | None:
+        from curious_explorer.exact.coverage_kernels import acyclic_block, block_residual
+        from curious_explorer.exact.kernels import successors_first
+
+        indptr, indices, data, num_actions = self.rows
+        order = successors_first(indptr, indices, num_actions)
+        if order.size == 0:
+            return None
+        found = np.empty(self.targets.size)
+        residual = 0.0
+        for block in self._blocks():
+            targets = self.targets[block]
+            values = acyclic_block(indptr, indices, data, num_actions, order, targets, self.gamma)
+            gaps = block_residual(indptr, indices, data, num_actions, targets, self.gamma, values)
+            residual = max(residual, float(gaps.max()))
+            found[block] = self.mu @ values
+        return found, "backward sweep", residual, 1
+
+    def _policy_iteration(self) -> Answer:
+        from curious_explorer.exact.coverage_kernels import policy_iteration_targets
+        from curious_explorer.exact.kernels import bandwidths
+
+        indptr, indices, data, num_actions = self.rows
+        lower, upper = bandwidths(indptr, indices, num_actions)
+        found, residuals, count = policy_iteration_targets(
+            indptr, indices, data, num_actions, self.targets, self.gamma, self.mu, lower, upper, POLICY_LIMIT
+        )
+        return found, "policy iteration", float(residuals.max(initial=0.0)), count
+
+    def _value_iteration(self, *, fall_back: bool) -> Answer:
+        from curious_explorer.exact.coverage_kernels import block_residual, span_block
+
+        indptr, indices, data, num_actions = self.rows
+        found = np.empty(self.targets.size)
+        residual, sweeps, method = 0.0, 0, "value iteration"
+        goal = residual_target(self.gamma, 1.0)
+        for block in self._blocks():
+            targets = self.targets[block]
+            values, _, count = span_block(indptr, indices, data, num_actions, targets, self.gamma, goal, SWEEPS)
+            gaps = block_residual(indptr, indices, data, num_actions, targets, self.gamma, values)
+            found[block] = self.mu @ values
+            sweeps += count
+            open_targets = np.array([not is_accurate(gap, self.gamma, 1.0) for gap in gaps])
+            if fall_back and open_targets.any():
+                answer = self._one_by_one(targets[open_targets])
+                found[np.arange(self.targets.size)[block][open_targets]] = answer[0]
+                gaps[open_targets] = answer[2]
+                sweeps += answer[3]
+                method = "value iteration, then one by one"
+            residual = max(residual, float(gaps.max()))
+        return found, method, residual, sweeps
+
+    def _one_by_one(self, targets: NDArray[np.int64]) -> Answer:
+        found = np.empty(targets.size)
+        residual, iterations = 0.0, 0
+        for slot, target in enumerate(targets):
+            source = np.zeros((self.rows.num_states, self.rows.num_actions))
+            source[target] = 1.0 - self.gamma
+            problem = Problem(self.rows, source.ravel(), self.gamma, 1.0)
+            values, _, count = problem.solve(None)
+            residual = max(residual, problem.action_values(values)[1])
+            found[slot] = self.mu @ values
+            iterations += count
+        return found, "one by one", residual, iterations
+
+    def _blocks(self) -> list[slice]:
+        return [slice(first, first + BLOCK) for first in range(0, self.targets.size, BLOCK)]
+
+
+def _check_targets(targets: ArrayLike | None, num_states: int) -> NDArray[np.int64]:
+    if targets is None:
+        if num_states > MOST_STATES:
+            raise ValueError(
+                f"max_visitation solves one optimality problem for each of {num_states} states, which is refused above "
+                f"{MOST_STATES}; name the states of interest with targets=[...]"
+            )
+        return np.arange(num_states)
+    chosen = np.asarray(targets)
+    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
+        raise ValueError(f"targets is {targets!r}, expected a sequence of state indices")
+    outside = chosen[(chosen < 0) | (chosen >= num_states)]
+    if outside.size:
+        raise ValueError(f"targets names state {outside[0]}, expected indices from 0 to {num_states - 1}")
+    return chosen.astype(np.int64)

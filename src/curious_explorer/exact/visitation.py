@@ -1,0 +1,71 @@
+"""Discounted state visitation: where a policy spends its time.
+
+    d(s) = (1 - gamma) sum_t gamma^t P(s_t = s),      s_0 ~ mu,  s_{t+1} ~ P_pi(.|s_t)
+
+is a distribution over states: the law of the state in which a walk is found that stops with probability 1 - gamma at
+each step (Algorithm 1 of the paper). Conditioning on the first step gives the linear system
+
+    d = (1 - gamma) mu + gamma P_pi^T d,
+
+whose right-hand side contracts by gamma in the L1 norm. It is solved by one of the methods of `linear`, and returned
+when its L1 residual passes the rule in `report`. A terminal state is a self-loop, so it collects the time after an
+episode's end.
+"""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from curious_explorer.exact.linear import METHODS, System, solve_system
+from curious_explorer.exact.policy_chain import policy_chain
+from curious_explorer.exact.report import ExactReport, Floats, check_method, require_accurate
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import as_distribution, check_gamma, check_policy
+
+
+def visitation(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, start: int | ArrayLike | None = None) -> Floats:
+    """The discounted visitation of a policy, shape (S,), summing to one.
+
+    Args:
+        mdp: the MDP.
+        policy: action probabilities, shape (S, A).
+        gamma: discount, in [0, 1).
+        start: a state or a distribution mu; the MDP's own start if None.
+    """
+    return visitation_report(mdp, policy, gamma=gamma, start=start).values
+
+
+def visitation_report(
+    mdp: FiniteMDP,
+    policy: ArrayLike,
+    *,
+    gamma: float,
+    start: int | ArrayLike | None = None,
+    method: str | None = None,
+) -> ExactReport:
+    """`visitation` with its method, L1 residual and error bound.
+
+    Args:
+        mdp: the MDP.
+        policy: action probabilities, shape (S, A).
+        gamma: discount, in [0, 1).
+        start: a state or a distribution mu; the MDP's own start if None.
+        method: one of `linear.METHODS`, or None to let structure and size decide.
+    """
+    gamma = check_gamma(gamma)
+    table = check_policy(policy, mdp.num_states, mdp.num_actions)
+    check_method(method, METHODS)
+    mu = start_distribution(mdp, start)
+    source = (1.0 - gamma) * mu
+    solution = solve_system(System(policy_chain(mdp, table), source, gamma, 1.0, transposed=True), method)
+    require_accurate("visitation", solution.method, solution.residual, gamma, 1.0)
+    return ExactReport(
+        solution.values, solution.method, solution.residual, solution.residual / (1.0 - gamma), solution.iterations
+    )
+
+
+def start_distribution(mdp: FiniteMDP, start: int | ArrayLike | None) -> Floats:
+    """The start given, or the MDP's own, summing to one without rounding that a long horizon would amplify."""
+    mu = mdp.start if start is None else as_distribution(start, mdp.num_states, "start")
+    normalised: Floats = mu / mu.sum()
+    return normalised

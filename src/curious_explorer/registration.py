@@ -1,0 +1,33 @@
+"""The zoo's Gymnasium ids. Only strings here: an environment's code loads when somebody makes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+
+NAMESPACE = "curious_explorer"
+_ENTRY_POINT = "curious_explorer.environments.tabular_env:make_tabular_env"
+
+ENVIRONMENT_IDS = {
+    f"{NAMESPACE}/CrossroadTraps-v0": "crossroad_traps",
+    f"{NAMESPACE}/CombinationLock-v0": "combination_lock",
+    f"{NAMESPACE}/AgarwalChain-v0": "agarwal_chain",
+    f"{NAMESPACE}/Garnet-v0": "garnet",
+}
+"""Each id, and the function of `curious_explorer.environments` behind it, whose arguments ``gymnasium.make`` takes."""
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "crossroad_traps": {"depth": 5},  # the smallest of the paper's depths, and for the others much the same size
+    "combination_lock": {"depth": 5},
+    "agarwal_chain": {"length": 5},
+    "garnet": {"num_states": 50},
+}
+
+
+def register_environments() -> None:
+    """Make the zoo known to Gymnasium; calling it again changes nothing."""
+    for environment_id, function in ENVIRONMENT_IDS.items():
+        if environment_id not in gymnasium.registry:
+            arguments = {"environment": function, **_DEFAULTS[function]}
+            gymnasium.register(id=environment_id, entry_point=_ENTRY_POINT, kwargs=arguments)

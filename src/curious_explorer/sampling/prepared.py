@@ -1,0 +1,127 @@
+"""Roll-ins made ready for the kernels, each policy's tables built once.
+
+A policy is known again by identity, which is safe because a `RollIn` holds policies that nobody can change. An
+exploration of N rounds visits with chains of 1, 2, ..., N policies; only the newest one needs new tables.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_policy
+from curious_explorer.sampling import tables
+from curious_explorer.sampling.roll_in import Floats, RollIn
+from curious_explorer.sampling.tables import AliasTable, Words
+from curious_explorer.sampling.walking import Chains
+
+ROLL_INS_KEPT = 8
+MOST_BYTES_KEPT = 1 << 29
+
+
+class _PolicyTables:
+    """One policy's tables, each built when first asked for."""
+
+    def __init__(self, mdp: FiniteMDP, policy: Floats, log2_size: int) -> None:
+        self.policy = policy  # held, so that no other array can take its identity
+        self._mdp = mdp
+        self._log2_size = log2_size
+        self.thresholds = tables.policy_thresholds(check_policy(policy, mdp.num_states, mdp.num_actions).copy())
+        self._composed: AliasTable | None = None
+
+    def composed(self) -> AliasTable:
+        if self._composed is None:
+            self._composed = tables.composed_table(self._mdp, self.policy, self._log2_size)
+        return self._composed
+
+    @property
+    def nbytes(self) -> int:
+        return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
+
+
+class PreparedRollIn:
+    """A roll-in as the kernels take it."""
+
+    def __init__(
+        self, roll_in: RollIn, chains: Chains, policies: list[_PolicyTables], mdp: FiniteMDP, size: int
+    ) -> None:
+        self.roll_in = roll_in  # held, so that no other roll-in can take its identity
+        self.chains = chains
+        self._policies = policies
+        self.thresholds: Words = np.empty((len(policies), mdp.num_states * mdp.num_actions), dtype=np.uint64)
+        for index, policy in enumerate(policies):
+            self.thresholds[index] = policy.thresholds.ravel()
+        self.composed_entries = len(policies) * mdp.num_states * size
+        self.composed_bytes = 16 * self.composed_entries
+        self._composed: AliasTable | None = None
+
+    @property
+    def expected_steps(self) -> float:
+        """How many steps a walk takes on average if it meets no terminal state."""
+        ahead = np.array([gamma / (1.0 - gamma) for gamma in self.roll_in.gammas])
+        until = np.concatenate([[0.0], np.cumsum(ahead)])
+        first, stop = self.roll_in.chains.T
+        in_range = float(self.roll_in.weights @ (until[stop] - until[first]))
+        return in_range + float(ahead[len(ahead) - self.roll_in.tail :].sum())
+
+    def composed(self) -> AliasTable:
+        """The composed tables of all policies, one after the other."""
+        if self._composed is None:
+            parts = [policy.composed() for policy in self._policies]
+            words = np.concatenate([part.words for part in parts]) if len(parts) > 1 else parts[0].words
+            self._composed = AliasTable(words, words.view(np.int32), parts[0].log2_size)
+        return self._composed
+
+
+class Preparer:
+    """Builds and keeps the tables of one MDP's policies and roll-ins."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self._start = tables.alias_table(mdp.start, mdp.terminal)
+        self._log2_size = tables.composed_log2_size(mdp)
+        self._policies: OrderedDict[int, _PolicyTables] = OrderedDict()
+        self._roll_ins: OrderedDict[int, PreparedRollIn] = OrderedDict()
+
+    def prepare(self, roll_in: RollIn) -> PreparedRollIn:
+        """The roll-in's tables, built now or found again."""
+        known = self._roll_ins.get(id(roll_in))
+        if known is not None:
+            self._roll_ins.move_to_end(id(roll_in))
+            return known
+        policies = [self._policy(policy) for policy in roll_in.policies]
+        prepared = PreparedRollIn(roll_in, self._chains(roll_in), policies, self._mdp, 1 << self._log2_size)
+        self._roll_ins[id(roll_in)] = prepared
+        while len(self._roll_ins) > ROLL_INS_KEPT:
+            self._roll_ins.popitem(last=False)
+        return prepared
+
+    def _policy(self, policy: Floats) -> _PolicyTables:
+        known = self._policies.get(id(policy))
+        if known is None:
+            known = self._policies[id(policy)] = _PolicyTables(self._mdp, policy, self._log2_size)
+        self._policies.move_to_end(id(policy))
+        while len(self._policies) > 1 and sum(kept.nbytes for kept in self._policies.values()) > MOST_BYTES_KEPT:
+            self._policies.popitem(last=False)
+        return known
+
+    def _chains(self, roll_in: RollIn) -> Chains:
+        chain = tables.alias_table(roll_in.weights)
+        discounts = sorted(set(roll_in.gammas)) or [0.0]
+        size = max(map(tables.geometric_size, discounts))
+        stops = np.concatenate([tables.geometric_table(gamma, size).words for gamma in discounts])
+        return Chains(
+            chain_words=chain.words,
+            chain_outcomes=chain.outcomes,
+            ranges=roll_in.chains,
+            tail_start=len(roll_in.policies) - roll_in.tail,
+            num_policies=len(roll_in.policies),
+            start_words=self._start.words,
+            start_outcomes=self._start.outcomes,
+            stop_words=stops,
+            stop_outcomes=stops.view(np.int32),
+            stop_offset=np.array([discounts.index(gamma) * size for gamma in roll_in.gammas], dtype=np.int64),
+            stop_size=size,
+        )

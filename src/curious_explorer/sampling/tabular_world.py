@@ -1,0 +1,223 @@
+"""A world backed by a `FiniteMDP`, walked by compiled kernels.
+
+This is the only place where an agent's world touches transition probabilities, and the only place where its steps are
+counted (`TabularWorld._count`). Each call takes the next stream of random numbers, so what a call returns depends on
+the seed and on how many calls came before it, never on threads or timing.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_count, check_gamma, check_policy, check_seed
+from curious_explorer.sampling import random, stepping, tables, walking
+from curious_explorer.sampling.prepared import PreparedRollIn, Preparer
+from curious_explorer.sampling.roll_in import RollIn
+from curious_explorer.sampling.world import EpisodeStatistics, Floats, Step
+
+BACKENDS = ("numba",)
+CACHE_BYTES = 1 << 20
+"""Composed tables up to this size stay in a core's own cache: two interleaved walks are then fastest, above it many."""
+MOST_COMPOSED_BYTES = 1 << 30
+"""Composed tables past this size are not built; the walk then looks up policy and transitions one after the other."""
+STEPS_PER_ENTRY_TO_COMPOSE = 4
+"""A composed table pays for its building once a walk takes about this many steps for each of its entries (measured)."""
+STATES_FOR_THREADS = 100_000
+"""Below this size one thread is faster, and is never held up by a busy neighbour (measured)."""
+NO_LIMIT = 1 << 62
+
+
+class TabularWorld:
+    """A finite MDP as an agent sees it: restart, step, look, and pay for every step.
+
+    Args:
+        mdp: the model. Learners never get to see it.
+        seed: where all of this world's randomness comes from.
+        backend: "numba", compiled kernels on the CPU.
+        threads: how many threads walk; None means one below 100,000 states and one for each core above.
+    """
+
+    def __init__(self, mdp: FiniteMDP, *, seed: int = 0, backend: str = "numba", threads: int | None = None) -> None:
+        if backend not in BACKENDS:
+            raise ValueError(f"backend is {backend!r}, expected one of {', '.join(map(repr, BACKENDS))}")
+        self._seed = np.uint64(check_seed(seed))
+        if threads is None:
+            threads = len(os.sched_getaffinity(0)) if mdp.num_states >= STATES_FOR_THREADS else 1
+        self._threads = check_count(threads, "threads", least=1)
+        self._mdp = mdp
+        self._dynamics = tables.dynamics(mdp)
+        self._rewards = mdp.rewards.copy()  # kernels are compiled anew for arrays that are read-only
+        self._preparer = Preparer(mdp)
+        self._samples = 0
+        self._calls = 0
+        self._state: int | None = None  # of the episode that `restart` and `step` walk
+        self._counter = np.uint64(0)
+
+    @property
+    def num_states(self) -> int:
+        """How many states there are."""
+        return self._mdp.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are in every state."""
+        return self._mdp.num_actions
+
+    @property
+    def samples(self) -> int:
+        """How many steps have been taken so far."""
+        return self._samples
+
+    def position(self) -> dict[str, int]:
+        """Where this world stands: samples paid for, and streams used. Enough to go on later exactly from here."""
+        return {"samples": self._samples, "calls": self._calls}
+
+    def restore(self, position: dict[str, int]) -> None:
+        """Go back, or on, to a `position`; an episode in progress is dropped."""
+        self._samples = check_count(position["samples"], "samples")
+        self._calls = check_count(position["calls"], "calls")
+        self._state = None
+
+    # One step at a time -------------------------------------------------------------------------------------------
+
+    def restart(self) -> int:
+        """Begin an episode from the start distribution; returns its state."""
+        prepared = self._preparer.prepare(RollIn.from_start())
+        start = np.empty(1, dtype=np.int32)
+        key = self._next_key()
+        stepping.walk_by_steps(self._dynamics, prepared.chains, prepared.thresholds, key, 0, start)
+        self._counter = np.uint64(random.walk_key(key, 1))
+        self._state = int(start[0])
+        return self._state
+
+    def step(self, action: int) -> Step:
+        """Take one action in the current episode."""
+        if self._state is None:
+            raise RuntimeError("no episode is in progress; call restart() first")
+        if self._mdp.terminal[self._state]:
+            raise RuntimeError(f"the episode has ended in the terminal state {self._state}; call restart() first")
+        if not 0 <= action < self.num_actions:
+            raise ValueError(f"action is {action!r}, expected an index from 0 to {self.num_actions - 1}")
+        self._counter = np.uint64((int(self._counter) + int(random.GOLDEN)) % 2**64)
+        entry = stepping.step_once(self._dynamics, self._state * self.num_actions + action, self._counter)
+        self._count(1)
+        self._state = int(self._mdp.transitions.indices[entry])
+        return Step(self._state, float(self._dynamics.rewards[entry]), bool(self._mdp.terminal[self._state]))
+
+    # Many walks at once -------------------------------------------------------------------------------------------
+
+    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+        """The states in which ``count`` independent walks end, shape (count,)."""
+        count = check_count(count, "count")
+        prepared = self._preparer.prepare(roll_in)
+        ends = np.empty(count, dtype=np.int32)
+        kernel = self._walker(prepared, count)
+        key = self._next_key()
+        if self._threads == 1:
+            self._count(kernel(key, 0, ends))
+            return ends
+        cuts = np.linspace(0, count, self._threads + 1).astype(int)
+        with ThreadPoolExecutor(self._threads) as pool:
+            parts = [pool.submit(kernel, key, first, ends[first:stop]) for first, stop in pairwise(cuts)]
+        self._count(sum(part.result() for part in parts))
+        return ends
+
+    def _walker(self, prepared: PreparedRollIn, count: int) -> partial[int]:
+        """The kernel that suits the sizes, with its tables, ready for (key, first walk, ends)."""
+        worth_it = prepared.expected_steps * count >= STEPS_PER_ENTRY_TO_COMPOSE * prepared.composed_entries
+        if not worth_it or prepared.composed_bytes > MOST_COMPOSED_BYTES:
+            return partial(stepping.walk_by_steps, self._dynamics, prepared.chains, prepared.thresholds)
+        table = prepared.composed()
+        kernel = walking.walk_in_pairs if prepared.composed_bytes <= CACHE_BYTES else walking.walk_in_lanes
+        stride = self.num_states << table.log2_size
+        return partial(kernel, prepared.chains, table.words, table.outcomes, table.log2_size, stride)
+
+    def episodes(
+        self,
+        policy: Floats,
+        *,
+        episodes: int,
+        horizon: int,
+        gamma: float,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        critic: Floats | None = None,
+        trace: float = 1.0,
+        weight_decay: float = 1.0,
+        credited: int | None = None,
+        max_samples: int | None = None,
+    ) -> EpisodeStatistics:
+        """Run a batch of episodes under a policy and return their statistics; see `World.episodes`."""
+        shape = (self.num_states, self.num_actions)
+        episodes = check_count(episodes, "episodes")
+        horizon = check_count(horizon, "horizon", least=1)
+        gamma = check_gamma(gamma)
+        for name, factor in (("trace", trace), ("weight_decay", weight_decay)):
+            if not 0.0 <= factor <= 1.0:
+                raise ValueError(f"{name} is {factor!r}, expected a number in [0, 1]")
+        credited = horizon if credited is None else check_count(credited, "credited")
+        most_steps = NO_LIMIT if max_samples is None else check_count(max_samples, "max_samples")
+        paid = self._rewards if rewards is None else _as_table(rewards, shape, "rewards")
+        values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
+        table = np.array(policy, dtype=np.float64)
+        thresholds = np.empty(shape, dtype=np.uint64)
+        if table.shape != shape or not tables.fill_policy_thresholds(table, thresholds):
+            check_policy(table, *shape)
+        prepared = self._preparer.prepare(reset or RollIn.from_start())
+        result = EpisodeStatistics(
+            np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(episodes), np.zeros(episodes, np.int64), 0
+        )
+        taken, run, ending = stepping.episode_statistics(
+            self._dynamics,
+            prepared.chains,
+            prepared.thresholds,
+            table,
+            thresholds.ravel(),
+            paid,
+            rewards is None,
+            values,
+            gamma,
+            float(trace),
+            float(weight_decay),
+            horizon,
+            credited,
+            most_steps,
+            self._next_key(),
+            *result[:5],
+        )
+        self._count(taken)
+        if ending == stepping.NOWHERE_TO_START:
+            raise ValueError(
+                f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
+                "start, or a reset model, that reaches states that are not terminal"
+            )
+        return result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken)
+
+    # Bookkeeping --------------------------------------------------------------------------------------------------
+
+    def _count(self, steps: int) -> None:
+        """The one place where samples are counted."""
+        self._samples += int(steps)
+
+    def _next_key(self) -> np.uint64:
+        """The key of a stream that no call has used before."""
+        key = np.uint64(random.stream_key(self._seed, np.uint64(self._calls)))
+        self._calls += 1
+        return key
+
+
+def _as_table(given: Floats, shape: tuple[int, ...], name: str) -> Floats:
+    table = np.array(given, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
+    if not np.isfinite(table).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(f"{name}{list(place)} is {table[place]}, expected finite numbers")
+    return table

@@ -1,0 +1,99 @@
+"""The agent's side of the line: what can be asked of a world by somebody who may only restart, step and look.
+
+Nothing here knows transition probabilities. Whoever learns or explores is given a `World` and nothing else, so a method
+that works here works wherever an environment can be restarted and stepped.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.sampling.roll_in import RollIn
+
+Floats = NDArray[np.float64]
+
+
+class Step(NamedTuple):
+    """What one step shows: the next state, the reward, and whether the episode has ended there."""
+
+    state: int
+    reward: float
+    terminated: bool
+
+
+class EpisodeStatistics(NamedTuple):
+    """What a batch of episodes leaves behind: sums over steps, not trajectories.
+
+    Divide `advantage_sum` by `weight` for the mean advantage of a pair; `weight` counts steps unless weights decay.
+    """
+
+    advantage_sum: Floats  # (S, A)
+    weight: Floats  # (S, A)
+    target_sum: Floats  # (S,): what the critic should predict, summed over the steps taken in a state
+    returns: Floats  # (E,): the discounted return of each episode, not normalised
+    lengths: NDArray[np.int64]  # (E,)
+    samples: int  # every step taken, roll-ins included
+
+
+@runtime_checkable
+class World(Protocol):
+    """A finite world that can be restarted and stepped.
+
+    `samples` counts every step ever taken in it: roll-ins, episodes, single steps.
+    """
+
+    @property
+    def num_states(self) -> int:
+        """How many states there are."""
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are in every state."""
+
+    @property
+    def samples(self) -> int:
+        """How many steps have been taken so far."""
+
+    def restart(self) -> int:
+        """Begin an episode from the start distribution; returns its state."""
+
+    def step(self, action: int) -> Step:
+        """Take one action in the current episode."""
+
+    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+        """The states in which ``count`` independent walks end."""
+
+    def episodes(
+        self,
+        policy: Floats,
+        *,
+        episodes: int,
+        horizon: int,
+        gamma: float,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        critic: Floats | None = None,
+        trace: float = 1.0,
+        weight_decay: float = 1.0,
+        credited: int | None = None,
+        max_samples: int | None = None,
+    ) -> EpisodeStatistics:
+        """Run a batch of episodes under a policy and return their statistics.
+
+        Args:
+            policy: action probabilities, shape (S, A).
+            episodes: how many to run.
+            horizon: after how many steps an episode is cut off.
+            gamma: the discount of returns and advantages.
+            reset: where episodes begin; the start distribution if None. Draws that land in a terminal state are
+                repeated; their steps are counted.
+            rewards: shape (S, A), in place of the world's own; a terminal state pays its row for ever.
+            critic: predicted values (not normalised), shape (S,); zero if None.
+            trace: lambda of generalised advantage estimation.
+            weight_decay: step t of an episode enters the sums with this factor to the power t.
+            credited: how many steps of an episode enter the sums; all if None.
+            max_samples: the number of steps, roll-ins included, that may not be exceeded.
+        """
