@@ -51,7 +51,7 @@ def random_policy(mdp: FiniteMDP, seed: int) -> np.ndarray:
 
 
 def back_and_forth(num_states: int, *, forward: float = 0.5, order: np.ndarray | None = None) -> FiniteMDP:
-    """A corridor: action 0 steps right with the probability given and else left, action 1 the reverse; pays at the end."""
+    """A corridor: action 0 steps right with the probability given, else left; action 1 the reverse; the end pays."""
     label = np.arange(num_states) if order is None else order
     here = np.arange(num_states)
     right, left = np.minimum(here + 1, num_states - 1), np.maximum(here - 1, 0)

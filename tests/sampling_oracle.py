@@ -6,6 +6,7 @@ oracle must agree exactly: states and counts bit by bit, sums of floats to round
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import accumulate
 
 import numpy as np
@@ -130,11 +131,31 @@ def roll_in_by_steps(tables, mdp, roll_in, draws):
 
 
 def episode_statistics(
-    tables, mdp, roll_in, policy, key, *, episodes, horizon, gamma, rewards, critic, trace, weight_decay, credited
+    tables,
+    mdp,
+    roll_in,
+    policy,
+    key,
+    *,
+    episodes,
+    horizon,
+    gamma,
+    rewards,
+    combine,
+    critic,
+    trace,
+    weight_decay,
+    credited,
 ):
     """Advantages by their definition: a sum over the rest of the episode for every step."""
     shape = (mdp.num_states, mdp.num_actions)
-    advantage_sum, weight, target_sum = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
+    advantage_sum, weight, target_sum, occupancy = (
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros(shape[0]),
+        np.zeros(shape[0]),
+    )
+    seen = Counter()
     returns, lengths, samples = [], [], 0
     for episode in range(episodes):
         draws = Draws(key, episode)
@@ -146,10 +167,16 @@ def episode_statistics(
         path = []
         while not mdp.terminal[state] and len(path) < horizon:
             action, next_state, own = step(mdp, policy, state, draws)
-            path.append((state, action, own if rewards is None else rewards[state, action]))
+            earned = own if rewards is None else rewards[state, action]
+            path.append((state, action, max(earned, own) if combine == "max" else earned))
+            seen[state, action, next_state] += 1
             state = next_state
         samples += len(path)
         paid = mdp.rewards if rewards is None else rewards
+        paid = np.maximum(paid, mdp.rewards) if combine == "max" else paid
+        for t, (s, _, _) in enumerate(path):
+            occupancy[s] += (1 - gamma) * gamma**t
+        occupancy[state] += gamma ** len(path)
         for_ever = policy[state] @ paid[state] / (1.0 - gamma)
         values = [critic[s] for s, _, _ in path] + [for_ever if mdp.terminal[state] else critic[state]]
         deltas = [r + gamma * values[t + 1] - values[t] for t, (_, _, r) in enumerate(path)]
@@ -161,4 +188,4 @@ def episode_statistics(
         earned = sum(gamma**t * r for t, (_, _, r) in enumerate(path))
         returns.append(earned + (gamma ** len(path) * for_ever if mdp.terminal[state] else 0.0))
         lengths.append(len(path))
-    return advantage_sum, weight, target_sum, np.array(returns), np.array(lengths), samples
+    return advantage_sum, weight, target_sum, occupancy, np.array(returns), np.array(lengths), samples, seen

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from strategies import finite_mdps
 
 from curious_explorer.mdp import FiniteMDP, RewardScale
-from tests.strategies import finite_mdps
 
 
 def two_states() -> dict:
@@ -170,6 +170,14 @@ def test_expected_rewards_are_averages_over_the_next_state(mdp: FiniteMDP) -> No
             _, probabilities = mdp.successors(state, action)
             expected = sum(p * r for p, r in zip(probabilities, mdp.transition_rewards[span], strict=True))
             assert mdp.rewards[state, action] == pytest.approx(expected, abs=1e-12)
+
+
+@given(finite_mdps(max_states=3))
+def test_indices_are_narrow_however_it_was_built(mdp: FiniteMDP) -> None:
+    wide = mdp.transitions.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for built in (mdp, FiniteMDP.from_rows(wide, mdp.rewards, 0), FiniteMDP(mdp.dense_transitions(), mdp.rewards, 0)):
+        assert (built.transitions.indices.dtype, built.transitions.indptr.dtype) == (np.int32, np.int32)
 
 
 def test_empty_rows_of_terminal_states_become_loops() -> None:

@@ -70,10 +70,10 @@ def test_walks_by_steps(case):
     assert steps == sum(steps for _, steps in expected)
 
 
-@pytest.mark.parametrize("own_rewards", [True, False])
+@pytest.mark.parametrize("reward", ["own", "replace", "max"])
 @pytest.mark.parametrize("weight_decay", [1.0, 0.9])
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_episode_statistics(case, weight_decay, own_rewards):
+def test_episode_statistics(case, weight_decay, reward):
     mdp = CASES[case]
     random = np.random.default_rng(case)
     roll_in = average_roll_in(mdp, case)
@@ -82,7 +82,8 @@ def test_episode_statistics(case, weight_decay, own_rewards):
         "episodes": 60,
         "horizon": 12,
         "gamma": 0.9,
-        "rewards": None if own_rewards else random.random((mdp.num_states, mdp.num_actions)),
+        "combine": "replace" if reward == "own" else reward,
+        "rewards": None if reward == "own" else random.random((mdp.num_states, mdp.num_actions)),
         "critic": random.random(mdp.num_states),
         "trace": 0.8,
         "weight_decay": weight_decay,
@@ -90,11 +91,14 @@ def test_episode_statistics(case, weight_decay, own_rewards):
     }
     expected = oracle.episode_statistics(oracle_tables(mdp, roll_in), mdp, roll_in, policy, KEY, **settings)
     world = TabularWorld(mdp, seed=5)
-    got = world.episodes(policy, reset=roll_in, **settings)
-    for ours, theirs in zip(got[:4], expected[:4], strict=True):
+    got = world.episodes(policy, reset=roll_in, record=True, **settings)
+    for ours, theirs in zip(got[:5], expected[:5], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
-    assert got.lengths.tolist() == expected[4].tolist()
-    assert got.samples == expected[5] == world.samples
+    assert got.lengths.tolist() == expected[5].tolist()
+    assert got.samples == expected[6] == world.samples
+    seen = got.seen
+    columns = zip(seen.state, seen.action, seen.next_state, strict=True)
+    assert dict(zip(columns, seen.times, strict=True)) == expected[7]
 
 
 def test_long_rows_are_searched_by_bisection():

@@ -12,42 +12,37 @@ from typing import TYPE_CHECKING, Any
 from curious_explorer.registration import register_environments
 
 if TYPE_CHECKING:
-    from curious_explorer import environments, exact, sampling
-    from curious_explorer.exact import evaluate, max_visitation, solve, visitation
-    from curious_explorer.mdp import FiniteMDP, MDPBuilder, RewardScale
-    from curious_explorer.sampling import TabularWorld, World, visit
+    from curious_explorer.exact import evaluate as evaluate
+    from curious_explorer.exact import solve as solve
+    from curious_explorer.exact.max_visitation import max_visitation as max_visitation
+    from curious_explorer.exact.visitation import visitation as visitation
+    from curious_explorer.explorer import Exploration as Exploration
+    from curious_explorer.explorer import explore as explore
+    from curious_explorer.explorer import improve as improve
+    from curious_explorer.mdp import FiniteMDP as FiniteMDP
+    from curious_explorer.mdp import MDPBuilder as MDPBuilder
+    from curious_explorer.mdp import RewardScale as RewardScale
+    from curious_explorer.optimizers import TRPO as TRPO
+    from curious_explorer.optimizers import Reinforce as Reinforce
+    from curious_explorer.reset import ResetModel as ResetModel
+    from curious_explorer.sampling import TabularWorld as TabularWorld
+    from curious_explorer.sampling import World as World
+    from curious_explorer.sampling.visit import visit as visit
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "FiniteMDP": "mdp",
-    "MDPBuilder": "mdp",
-    "RewardScale": "mdp",
-    "visitation": "exact",
-    "evaluate": "exact",
-    "solve": "exact",
-    "max_visitation": "exact",
-    "World": "sampling",
-    "TabularWorld": "sampling",
-    "visit": "sampling",
+_NAMES_BY_HOME = {
+    "exact": ("evaluate", "max_visitation", "solve", "visitation"),
+    "explorer": ("Exploration", "explore", "improve"),
+    "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
+    "optimizers": ("Reinforce", "TRPO"),
+    "reset": ("ResetModel",),
+    "sampling": ("TabularWorld", "World", "visit"),
 }
-_SUBMODULES = ("environments", "exact", "sampling")
+_HOME = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
+_SUBMODULES = ("environments", *_NAMES_BY_HOME)
 
-__all__ = [
-    "FiniteMDP",
-    "MDPBuilder",
-    "RewardScale",
-    "TabularWorld",
-    "World",
-    "environments",
-    "evaluate",
-    "exact",
-    "max_visitation",
-    "sampling",
-    "solve",
-    "visit",
-    "visitation",
-]
+__all__ = [*_HOME, *_SUBMODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,3 +5,11 @@ from __future__ import annotations
 
 class MDPFileError(ValueError):
     """A file that should hold an MDP is damaged, of another kind, of a newer version, or unsafe to read."""
+
+
+class ResetModelError(ValueError):
+    """A folder that should hold a reset model does not, or holds one that is damaged or of a newer version."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint folder is damaged, of a newer version, or belongs to a run with other settings."""

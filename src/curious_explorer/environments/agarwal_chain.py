@@ -1,7 +1,7 @@
 """The chain from which CCT descends (Agarwal, Kakade, Lee and Mahajan 2019, Figure 2).
 
-States s_0..s_{H+1}. Every action leads from s_0 to s_1; from s_1..s_H one action of four moves on and three move back; the
-last state is absorbing and pays 1 at every step. Their discount is H / (H + 1), at which the gradient of a uniform
+States s_0..s_{H+1}. Every action leads from s_0 to s_1; from s_1..s_H one action of four moves on and three move back;
+the last state is absorbing and pays 1 at every step. Their discount is H / (H + 1), at which the gradient of a uniform
 policy is exponentially small in H.
 """
 

@@ -31,8 +31,8 @@ METHODS = ("substitution", "elimination", "dense", "iteration", "krylov")
 
 CHEAP_ELIMINATION = 2e6
 """S * lower * upper up to which elimination is simply done (about a millisecond; 126 states without any structure)."""
-AFFORDABLE_ELIMINATION = 5e8
-"""S * lower * upper up to which elimination replaces a slow iteration (about half a second)."""
+AFFORDABLE_ELIMINATION = 2e9
+"""S * lower * upper up to which elimination replaces a slow iteration (about a second)."""
 LAST_RESORT_ELIMINATION = 2e10
 BAND_ENTRIES = 5e7
 """The largest band that is ever stored: 400 MB."""
@@ -93,7 +93,7 @@ class System:
 
     def elimination(self, limit: float, *, reorder: bool) -> Floats | None:
         """Elimination inside the band, reordered to make it narrow; None if the band is still too wide."""
-        chain, order = reverse_cuthill_mckee(self.chain) if reorder else (self.chain, None)
+        chain, order = narrowest_band(self.chain) if reorder else (self.chain, None)
         source = self.source if order is None else self.source[order]
         if not fits_band(chain, limit):
             return None
@@ -194,8 +194,18 @@ def _named(iterate: Iterate, method: str) -> tuple[Floats, str, int]:
     return iterate.values, method, iterate.iterations
 
 
-def reverse_cuthill_mckee(rows: Rows) -> tuple[Rows, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The same rows with states renumbered to bring neighbours together; new state k is old state ``order[k]``."""
+def narrowest_band(rows: Rows) -> tuple[Rows, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The same rows in the order with the narrower band: as given, or Cuthill-McKee's; new k is old ``order[k]``.
+
+    Cuthill-McKee brings neighbours together whatever the numbering was; on a grid numbered row by row it does not win.
+    """
+    moved, order = _reverse_cuthill_mckee(rows)
+    if band_cost(rows) <= band_cost(moved):
+        return rows, np.arange(rows.num_states)
+    return moved, order
+
+
+def _reverse_cuthill_mckee(rows: Rows) -> tuple[Rows, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     from scipy.sparse import csgraph
 
     num_states, num_actions = rows.num_states, rows.num_actions
@@ -215,8 +225,15 @@ def fits_band(rows: Rows, limit: float) -> bool:
     from curious_explorer.exact.kernels import bandwidths
 
     lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
-    size = rows.num_states
-    return size * max(lower, 1) * max(upper, 1) <= limit and size * (lower + upper + 1) <= BAND_ENTRIES
+    return band_cost(rows) <= limit and rows.num_states * (lower + upper + 1) <= BAND_ENTRIES
+
+
+def band_cost(rows: Rows) -> int:
+    """Multiplications that elimination inside the band takes: S * lower * upper."""
+    from curious_explorer.exact.kernels import bandwidths
+
+    lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
+    return rows.num_states * max(lower, 1) * max(upper, 1)
 
 
 def eliminate(chain: Rows, source: Floats, gamma: float, *, transposed: bool) -> Floats:

@@ -36,7 +36,7 @@ from curious_explorer.exact.linear import (
     LAST_RESORT_SWEEPS,
     System,
     fits_band,
-    reverse_cuthill_mckee,
+    narrowest_band,
     solve_system,
 )
 from curious_explorer.exact.policy_chain import Rows, check_reward_table, mdp_rows, shifted_rewards
@@ -176,7 +176,7 @@ class Problem:
         return policy_iteration(indptr, indices, data, source, rows.num_states, self.gamma, lower, upper, POLICY_LIMIT)
 
     def _reordered_policy_iteration(self, limit: float) -> tuple[Floats, int] | None:
-        rows, order = reverse_cuthill_mckee(self.rows)
+        rows, order = narrowest_band(self.rows)
         if not fits_band(rows, limit):
             return None
         source = self.source.reshape(-1, rows.num_actions)[order].ravel()
@@ -195,7 +195,7 @@ class Problem:
 
     def _sparse_policy_iteration(self, values: Floats) -> tuple[Floats, int]:
         """Policy iteration in which `linear` evaluates; improvement sweeps run both ways as in the compiled one."""
-        from curious_explorer.exact.optimal_kernels import RELATIVE_GAIN, improve_in_place
+        from curious_explorer.exact.optimal_kernels import FINE_GAIN, improve_in_place
         from curious_explorer.exact.span_kernels import apply_rows, select_rows, take_best
 
         indptr, indices, data, _ = self.rows
@@ -213,6 +213,6 @@ class Problem:
             switched = False
             for backwards in (True, False):
                 switched |= improve_in_place(
-                    indptr, indices, data, self.source, greedy_rows, improved, self.gamma, RELATIVE_GAIN, backwards
+                    indptr, indices, data, self.source, greedy_rows, improved, self.gamma, FINE_GAIN, backwards
                 )
         return values, count

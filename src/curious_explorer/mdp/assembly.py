@@ -124,6 +124,15 @@ def drop_zeros(rows: sparse.csr_array, by_transition: Floats | None) -> tuple[sp
     return kept, None if by_transition is None else by_transition[keep]
 
 
+def narrow_indices(rows: sparse.csr_array) -> sparse.csr_array:
+    """32-bit indices wherever they suffice: half the memory, and kernels are compiled for one kind of index only."""
+    largest = max(rows.shape[0], rows.nnz)
+    if largest > np.iinfo(np.int32).max or (rows.indices.dtype == np.int32 and rows.indptr.dtype == np.int32):
+        return rows
+    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=rows.shape)
+
+
 def absorb(
     rows: sparse.csr_array,
     num_actions: int,

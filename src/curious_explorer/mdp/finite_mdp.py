@@ -128,6 +128,7 @@ class FiniteMDP:
             rows.sum_duplicates()
         rows, by_transition = assembly.drop_zeros(rows, by_transition)
         rows, by_transition = assembly.absorb(rows, num_actions, is_terminal, by_transition, where)
+        rows = assembly.narrow_indices(rows)
         validation.check_rows(rows, num_actions, where)
         if by_transition is None:
             table = assembly.reward_table(rewards, num_states, num_actions)

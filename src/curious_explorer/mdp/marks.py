@@ -80,7 +80,7 @@ def _bend(places: Floats, tail: int, head: int, has_reverse: bool) -> float:
     along, aside = others @ step / length, others @ np.array([-step[1], step[0]]) / length
     in_the_way = (np.abs(aside) < 0.8 * RADIUS) & (along > RADIUS) & (along < length - RADIUS)
     if in_the_way.any():
-        return min(0.28, 3.0 / length)
+        return min(0.28, 2.0 / length)  # far enough, and not off the page
     return 0.14 if has_reverse else 0.0
 
 

@@ -15,18 +15,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from curious_explorer.archives import check_header, parse_strictly
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.mdp.storage_header import (
     BY_PAIR,
     BY_TRANSITION,
     FORMAT,
-    VERSION,
     check_finite,
-    check_header,
     check_index,
     check_reward_kind,
     check_scale,
-    parse_strictly,
 )
 
 _KEYS = {"states", "actions", "start", "terminal", "reward_scale", "rewards", "transitions"}
@@ -39,8 +37,8 @@ def encode(mdp: FiniteMDP) -> bytes:
     # A start of -0.0 is told from 0.0, so that what comes back is the same bit for bit.
     started = np.flatnonzero((mdp.start != 0.0) | np.signbit(mdp.start))
     header = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": FORMAT.name,
+        "version": FORMAT.version,
         "states": states if mdp.has_state_names else mdp.num_states,
         "actions": actions if mdp.has_action_names else mdp.num_actions,
         "start": [[states[state], float(mdp.start[state])] for state in started],
@@ -75,7 +73,7 @@ def _records(mdp: FiniteMDP, states: list[Any], actions: list[Any]) -> Iterator[
 
 def decode(content: bytes) -> FiniteMDP:
     """The MDP in the content of a file; any ``ValueError`` says what is wrong with it."""
-    header = check_header(parse_strictly(content), _KEYS)
+    header = check_header(parse_strictly(content), FORMAT, _KEYS)
     states, actions = _Numbering(header["states"], "state"), _Numbering(header["actions"], "action")
     by_transition = check_reward_kind(header["rewards"])
     records = _list(header["transitions"], "transitions")

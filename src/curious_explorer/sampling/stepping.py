@@ -30,6 +30,8 @@ LONG_ROW = 16
 TERMINAL_STARTS_IN_A_ROW = 100_000
 """After so many starts in terminal states we say that there is nowhere to start, instead of drawing for ever."""
 FINISHED, BUDGET_SPENT, NOWHERE_TO_START = 0, 1, 2
+OWN_REWARDS, GIVEN_REWARDS, LARGER_REWARDS = 0, 1, 2
+"""Which reward a step earns: the world's own, the table's, or the larger of the two."""
 
 
 @inlined
@@ -115,7 +117,7 @@ def episode_statistics(
     policy: Floats,
     thresholds: Words,
     rewards: Floats,
-    own_rewards: bool,
+    reward_mode: int,
     critic: Floats,
     gamma: float,
     trace: float,
@@ -127,14 +129,17 @@ def episode_statistics(
     advantage_sum: Floats,
     weight: Floats,
     target_sum: Floats,
+    occupancy: Floats,
     returns: Floats,
     lengths: NDArray[np.int64],
+    entry_counts: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """Run one episode for each place of ``returns`` and add up its statistics.
 
     Each episode rolls in, again and again until it stands in a state that is not terminal, then follows the policy
     until a terminal state, ``horizon`` steps, or the end of the budget ``most_steps``, which counts every step of both.
-    The first ``credited`` steps are given weight ``weight_decay ** t`` each in the sums, later ones none.
+    The first ``credited`` steps are given weight ``weight_decay ** t`` each in the sums, later ones none. What
+    ``rewards`` says of a terminal state is paid for ever after; ``entry_counts`` counts transitions unless it is empty.
 
     Returns the steps taken, the episodes run (the last may be cut off by the budget) and how it ended.
     """
@@ -157,13 +162,21 @@ def episode_statistics(
         if taken >= most_steps:  # spent on the way
             return taken, episode, BUDGET_SPENT
         length = 0
+        discount = 1.0
         while state >= 0 and length < horizon and taken < most_steps:
             action, entry, counter = take_step(dynamics, thresholds, state, counter)
             states[length], actions[length] = state, action
-            earned[length] = dynamics.rewards[entry] if own_rewards else rewards[state, action]
+            earned[length] = dynamics.rewards[entry] if reward_mode == OWN_REWARDS else rewards[state, action]
+            if reward_mode == LARGER_REWARDS:
+                earned[length] = max(earned[length], dynamics.rewards[entry])
+            if len(entry_counts) > 0:
+                entry_counts[entry] += 1
+            occupancy[state] += (1.0 - gamma) * discount
+            discount *= gamma
             state = int64(dynamics.next_state[entry])
             length += 1
             taken += 1
+        occupancy[state if state >= 0 else ~state] += discount  # it stays there, or we say so for want of knowing
         if state >= 0:
             ahead = critic[state]
             earned_ahead = 0.0

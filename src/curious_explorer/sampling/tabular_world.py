@@ -20,7 +20,7 @@ from curious_explorer.mdp.validation import check_count, check_gamma, check_poli
 from curious_explorer.sampling import random, stepping, tables, walking
 from curious_explorer.sampling.prepared import PreparedRollIn, Preparer
 from curious_explorer.sampling.roll_in import RollIn
-from curious_explorer.sampling.world import EpisodeStatistics, Floats, Step
+from curious_explorer.sampling.world import EpisodeStatistics, Floats, Step, TransitionCounts
 
 BACKENDS = ("numba",)
 CACHE_BYTES = 1 << 20
@@ -74,6 +74,16 @@ class TabularWorld:
     def samples(self) -> int:
         """How many steps have been taken so far."""
         return self._samples
+
+    def identity(self) -> dict[str, str | int]:
+        """What tells this world from others, as plain data."""
+        return {
+            "kind": "tabular",
+            "num_states": self.num_states,
+            "num_actions": self.num_actions,
+            "seed": int(self._seed),
+            "digest": self._mdp.fingerprint,
+        }
 
     def position(self) -> dict[str, int]:
         """Where this world stands: samples paid for, and streams used. Enough to go on later exactly from here."""
@@ -153,6 +163,8 @@ class TabularWorld:
         weight_decay: float = 1.0,
         credited: int | None = None,
         max_samples: int | None = None,
+        combine: str = "replace",
+        record: bool = False,
     ) -> EpisodeStatistics:
         """Run a batch of episodes under a policy and return their statistics; see `World.episodes`."""
         shape = (self.num_states, self.num_actions)
@@ -164,15 +176,22 @@ class TabularWorld:
                 raise ValueError(f"{name} is {factor!r}, expected a number in [0, 1]")
         credited = horizon if credited is None else check_count(credited, "credited")
         most_steps = NO_LIMIT if max_samples is None else check_count(max_samples, "max_samples")
-        paid = self._rewards if rewards is None else _as_table(rewards, shape, "rewards")
+        mode, paid = self._reward(rewards, combine)
         values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
         table = np.array(policy, dtype=np.float64)
         thresholds = np.empty(shape, dtype=np.uint64)
         if table.shape != shape or not tables.fill_policy_thresholds(table, thresholds):
             check_policy(table, *shape)
         prepared = self._preparer.prepare(reset or RollIn.from_start())
+        entry_counts = np.zeros(len(self._dynamics.next_state) if record else 0, dtype=np.int64)
         result = EpisodeStatistics(
-            np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(episodes), np.zeros(episodes, np.int64), 0
+            advantage_sum=np.zeros(shape),
+            weight=np.zeros(shape),
+            target_sum=np.zeros(shape[0]),
+            occupancy=np.zeros(shape[0]),
+            returns=np.zeros(episodes),
+            lengths=np.zeros(episodes, dtype=np.int64),
+            samples=0,
         )
         taken, run, ending = stepping.episode_statistics(
             self._dynamics,
@@ -181,7 +200,7 @@ class TabularWorld:
             table,
             thresholds.ravel(),
             paid,
-            rewards is None,
+            mode,
             values,
             gamma,
             float(trace),
@@ -190,7 +209,8 @@ class TabularWorld:
             credited,
             most_steps,
             self._next_key(),
-            *result[:5],
+            *result[:6],
+            entry_counts,
         )
         self._count(taken)
         if ending == stepping.NOWHERE_TO_START:
@@ -198,7 +218,28 @@ class TabularWorld:
                 f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
                 "start, or a reset model, that reaches states that are not terminal"
             )
-        return result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken)
+        seen = self._seen(entry_counts) if record else None
+        return result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken, seen=seen)
+
+    def _reward(self, rewards: Floats | None, combine: str) -> tuple[int, Floats]:
+        """Which reward a step earns, and the table that goes with it."""
+        if combine not in ("replace", "max"):
+            raise ValueError(f"combine is {combine!r}, expected 'replace' or 'max'")
+        if rewards is None:
+            return stepping.OWN_REWARDS, self._rewards
+        table = _as_table(rewards, self._rewards.shape, "rewards")
+        if combine == "replace":
+            return stepping.GIVEN_REWARDS, table
+        table[self._mdp.terminal] = np.maximum(table, self._rewards)[self._mdp.terminal]
+        return stepping.LARGER_REWARDS, table
+
+    def _seen(self, entry_counts: NDArray[np.int64]) -> TransitionCounts:
+        """The transitions that were counted, as an agent that took notes would have them."""
+        entries = np.flatnonzero(entry_counts)
+        row = np.searchsorted(self._dynamics.row_start, entries, side="right") - 1
+        state, action = np.divmod(row, self.num_actions)
+        next_state = self._mdp.transitions.indices[entries].astype(np.int64)
+        return TransitionCounts(state, action, next_state, entry_counts[entries], self._dynamics.rewards[entries])
 
     # Bookkeeping --------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,16 @@ class Step(NamedTuple):
     terminated: bool
 
 
+class TransitionCounts(NamedTuple):
+    """Which transitions were seen, how often, and what they paid; five columns of equal length."""
+
+    state: NDArray[np.int64]
+    action: NDArray[np.int64]
+    next_state: NDArray[np.int64]
+    times: NDArray[np.int64]
+    reward: Floats
+
+
 class EpisodeStatistics(NamedTuple):
     """What a batch of episodes leaves behind: sums over steps, not trajectories.
 
@@ -33,9 +43,11 @@ class EpisodeStatistics(NamedTuple):
     advantage_sum: Floats  # (S, A)
     weight: Floats  # (S, A)
     target_sum: Floats  # (S,): what the critic should predict, summed over the steps taken in a state
+    occupancy: Floats  # (S,): discounted visits, one in all for each episode; the end of an episode keeps what is left
     returns: Floats  # (E,): the discounted return of each episode, not normalised
     lengths: NDArray[np.int64]  # (E,)
     samples: int  # every step taken, roll-ins included
+    seen: TransitionCounts | None = None  # of the episodes, not of their roll-ins; only where asked for
 
 
 @runtime_checkable
@@ -56,6 +68,15 @@ class World(Protocol):
     @property
     def samples(self) -> int:
         """How many steps have been taken so far."""
+
+    def identity(self) -> dict[str, str | int]:
+        """What tells this world from others, as plain data: its kind, sizes, seed, and a digest of what it is."""
+
+    def position(self) -> dict[str, int]:
+        """Where this world stands, as plain data: enough for `restore` to go on exactly from here."""
+
+    def restore(self, position: dict[str, int]) -> None:
+        """Go back, or on, to a `position`."""
 
     def restart(self) -> int:
         """Begin an episode from the start distribution; returns its state."""
@@ -80,6 +101,8 @@ class World(Protocol):
         weight_decay: float = 1.0,
         credited: int | None = None,
         max_samples: int | None = None,
+        combine: str = "replace",
+        record: bool = False,
     ) -> EpisodeStatistics:
         """Run a batch of episodes under a policy and return their statistics.
 
@@ -96,4 +119,6 @@ class World(Protocol):
             weight_decay: step t of an episode enters the sums with this factor to the power t.
             credited: how many steps of an episode enter the sums; all if None.
             max_samples: the number of steps, roll-ins included, that may not be exceeded.
+            combine: "replace" pays ``rewards``, "max" the larger of ``rewards`` and the world's own.
+            record: whether to return which transitions were seen.
         """

@@ -1,0 +1,91 @@
+"""What an exploration leaves behind: its rounds, and the reset model made of their policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.optimizers.protocol import Floats
+from curious_explorer.reset import ResetModel
+from curious_explorer.sampling import TransitionCounts
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Round n of Algorithm 2."""
+
+    number: int
+    """n."""
+    threshold: float
+    """beta_n."""
+    policy: Floats
+    """pi_n, the policy whose visits were measured, shape (S, A)."""
+    visited: Floats
+    """D_n, the share of visits of each state, shape (S,)."""
+    poorly_visited: NDArray[np.bool_]
+    """K_n, shape (S,)."""
+    learned_policy: Floats
+    """pi_{n+1}, learned for the reward 1 on K_n from mu_n."""
+    visit_samples: int
+    """Steps taken to measure D_n."""
+    learning_samples: int
+    """Steps taken to learn pi_{n+1}."""
+    accepted: int = 0
+    """The optimizer's updates that changed the policy."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """The optimizer's updates that did not, by reason."""
+    occupancy: Floats | None = None
+    """Where the optimizer's last episodes went, discounted, shape (S,)."""
+    seen: TransitionCounts | None = None
+    """What was seen while learning, if it was recorded."""
+
+    @property
+    def samples(self) -> int:
+        """All steps of the round."""
+        return self.visit_samples + self.learning_samples
+
+    @property
+    def curiosity_reward(self) -> Floats:
+        """r_n, 1 on the poorly visited states, shape (S,)."""
+        return self.poorly_visited.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """A finished exploration."""
+
+    rounds: tuple[Round, ...]
+    gamma: float
+
+    @cached_property
+    def policies(self) -> tuple[Floats, ...]:
+        """pi_0, ..., pi_N."""
+        return (*(round_.policy for round_ in self.rounds), self.rounds[-1].learned_policy)
+
+    @cached_property
+    def reset_model(self) -> ResetModel:
+        """The reset model of all policies, weighed by average; ``reset_model.weighted("last")`` is the paper's."""
+        return ResetModel(self.policies, gamma=self.gamma)
+
+    @property
+    def samples(self) -> int:
+        """All steps of all rounds: visits, roll-ins and learning."""
+        return sum(round_.samples for round_ in self.rounds)
+
+    @cached_property
+    def total_visited(self) -> Floats:
+        """D_0 + ... + D_{N-1}, shape (S,)."""
+        total: Floats = np.sum([round_.visited for round_ in self.rounds], axis=0)
+        return total
+
+    @staticmethod
+    def load(folder: str | Path) -> Exploration:
+        """Read an exploration, finished or not, from its checkpoint folder."""
+        from curious_explorer.explorer.checkpoint import load_exploration
+
+        return load_exploration(folder)

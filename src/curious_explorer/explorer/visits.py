@@ -1,0 +1,67 @@
+"""Three ways to learn D_n, where the current policy goes when it starts from mu_{n-1}.
+
+- `FreshVisits(count)`: Algorithm 1, ``count`` walks after learning. The default.
+- `LearningVisits()`: the visits made while learning, at no further cost. The last batch of the optimizer ran the
+  policy just before its last step, from the same resets; round 0, which learns nothing before it visits, walks.
+- `ExactVisits(mdp)`: no sampling at all, for theory and tests; it is given the model openly (see `exact_visits`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.mdp.validation import check_count
+from curious_explorer.reset import ResetModel
+from curious_explorer.sampling import World, visit
+
+Floats = NDArray[np.float64]
+
+DEFAULT_VISITS = 2_000
+"""Enough to tell a visit probability of 1/(2|S|) from zero for the paper's |S| up to 64: about 16 visits expected."""
+
+
+class Visits(Protocol):
+    """A way to measure D_n."""
+
+    def __call__(
+        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state, shape (S,), summing to one.
+
+        ``reset`` is mu_{n-1} (None for rho) and ``occupancy`` is where the optimizer's last episodes went, from the
+        same resets, when it learned this policy (None for the uniform policy of round 0).
+        """
+
+
+@dataclass(frozen=True)
+class FreshVisits:
+    """Algorithm 1: walk ``count`` times and look where the walks stop."""
+
+    count: int = DEFAULT_VISITS
+
+    def __post_init__(self) -> None:
+        check_count(self.count, "visits", least=1)
+
+    def __call__(
+        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        return visit(world, policy, gamma=gamma, count=self.count, reset=reset) / self.count
+
+
+@dataclass(frozen=True)
+class LearningVisits:
+    """The paper's future work: count visits while learning, instead of afresh."""
+
+    first: FreshVisits = FreshVisits()
+    """How round 0 is measured, before anything was learned."""
+
+    def __call__(
+        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        return self.first(world, policy, reset, None, gamma) if occupancy is None else occupancy

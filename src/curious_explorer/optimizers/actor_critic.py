@@ -1,0 +1,134 @@
+"""The loop that both policy-gradient optimizers share: run a batch, learn a critic, take a step.
+
+The actor is a table of logits, the critic a table of values. After each batch the critic moves towards the mean of the
+value targets seen in a state, as if its old value had been seen `critic_memory` times. What distinguishes one
+optimizer from another is only the step it takes from the batch's statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.mdp.validation import check_count, check_gamma
+from curious_explorer.optimizers.protocol import (
+    Floats,
+    LearningCurve,
+    OptimizerResult,
+    Reward,
+    check_budget,
+)
+from curious_explorer.sampling import EpisodeStatistics, RollIn, World
+from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.visit import Reset, as_roll_in
+
+HORIZON_LEFT = 0.01
+"""By default an episode is cut off when only this share of the discounted future is left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCriticSettings:
+    """What both optimizers can be told."""
+
+    updates: int = 100
+    """How many times the policy is changed, if the budget allows."""
+    episodes: int = 50
+    """Episodes in a batch."""
+    trace: float = 0.95
+    """lambda of generalised advantage estimation (Schulman et al. 2016); with plain returns (1.0) depth 20 fails."""
+    horizon: int | None = None
+    """When an episode is cut off; by default where gamma**horizon is 0.01."""
+    critic_memory: float = 20.0
+    """How many visits the critic's old value is worth when a batch brings new ones."""
+
+    def __post_init__(self) -> None:
+        check_count(self.updates, "updates", least=1)
+        check_count(self.episodes, "episodes", least=1)
+        if self.horizon is not None:
+            check_count(self.horizon, "horizon", least=1)
+        for name, value, most in (("trace", self.trace, 1.0), ("critic_memory", self.critic_memory, math.inf)):
+            if not 0.0 <= value <= most or not math.isfinite(value):
+                raise ValueError(f"{name} is {value!r}, expected a finite number from 0 to {most:g}")
+
+
+def default_horizon(gamma: float) -> int:
+    """The number of steps after which `HORIZON_LEFT` of the discounted future is left."""
+    return max(1, math.ceil(math.log(HORIZON_LEFT) / math.log(gamma))) if gamma > 0.0 else 1
+
+
+TakeStep = Callable[[Floats, Floats, EpisodeStatistics], str | None]
+"""Changes logits and policy in place; returns None, or the reason why it changed nothing."""
+
+
+def learn(
+    settings: ActorCriticSettings,
+    take_step: TakeStep,
+    world: World,
+    reset: Reset | RollIn | None,
+    *,
+    gamma: float,
+    reward: Reward | None,
+    budget: int | None,
+    watch: Callable[[Floats, int], None] | None = None,
+) -> OptimizerResult:
+    """Alternate batches and steps until the updates are done or the budget is spent.
+
+    ``watch`` is called with the policy and the samples used before the first update and after each one.
+    """
+    gamma, budget = check_gamma(gamma), check_budget(budget)
+    shape = (world.num_states, world.num_actions)
+    logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
+    asked: dict[str, Any] = {
+        "episodes": settings.episodes,
+        "horizon": settings.horizon or default_horizon(gamma),
+        "gamma": gamma,
+        "reset": as_roll_in(reset),
+        "trace": settings.trace,
+    }
+    if reward is not None:
+        asked |= {"rewards": reward.table, "combine": reward.combine}
+    used, run = 0, 0
+    curve: list[tuple[int, float, int]] = []
+    verdicts: Counter[str | None] = Counter()
+    occupancy = None
+    if watch is not None:
+        watch(policy, used)
+    for _ in range(settings.updates):
+        left = None if budget is None else budget - used
+        if left == 0:
+            break
+        batch = world.episodes(policy, critic=critic, max_samples=left, **asked)
+        used += batch.samples
+        if len(batch.returns) == 0:
+            break
+        run += len(batch.returns)
+        verdicts[take_step(logits, policy, batch)] += 1
+        improve_critic(critic, batch, settings.critic_memory)
+        occupancy = batch.occupancy / batch.occupancy.sum()
+        curve.append((used, float(batch.returns.mean()), run))
+        if watch is not None:
+            watch(policy, used)
+    columns = list(zip(*curve, strict=True)) or [(), (), ()]
+    return OptimizerResult(
+        policy=frozen(policy),
+        samples=used,
+        curve=LearningCurve(
+            np.array(columns[0], dtype=np.int64), np.array(columns[1]), np.array(columns[2], dtype=np.int64)
+        ),
+        accepted=verdicts[None],
+        rejected={reason: times for reason, times in sorted(verdicts.items(), key=str) if reason is not None},
+        occupancy=occupancy,
+    )
+
+
+def improve_critic(critic: Floats, batch: EpisodeStatistics, memory: float) -> None:
+    """Move the critic towards the mean target of each state, its old value counting as ``memory`` visits."""
+    seen: NDArray[np.float64] = batch.weight.sum(axis=1)
+    moved = seen > 0.0
+    critic[moved] = (memory * critic[moved] + batch.target_sum[moved]) / (memory + seen[moved])

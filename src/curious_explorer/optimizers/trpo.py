@@ -1,0 +1,49 @@
+"""Trust-region policy optimisation for tables (Schulman et al. 2015), with the exact step.
+
+For a tabular softmax policy the natural direction has a closed form and the trust region's edge is found by bisection
+(see `trust_region`), so there is no conjugate gradient, no damping and no line search to get wrong: the divergence is
+never above its limit, and where the batch carries no signal the old parameters are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from curious_explorer.optimizers.actor_critic import ActorCriticSettings, learn
+from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward
+from curious_explorer.optimizers.trust_region import ACCEPTED, NO_SIGNAL, natural_step
+from curious_explorer.sampling import EpisodeStatistics, RollIn, World
+from curious_explorer.sampling.visit import Reset
+
+
+@dataclass(frozen=True, kw_only=True)
+class TRPO(ActorCriticSettings):
+    """TRPO on tables; see `ActorCriticSettings` for what it shares with `Reinforce`."""
+
+    max_kl: float = 0.05
+    """The trust region: how far the policy may move in an update, on average over the batch's states."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.max_kl < float("inf"):
+            raise ValueError(f"max_kl is {self.max_kl!r}, expected a positive number")
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Callable[[Floats, int], None] | None = None,
+    ) -> OptimizerResult:
+        """Learn a policy; see `Optimizer`."""
+        return learn(self, self._step, world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch)
+
+    def _step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+        verdict, _ = natural_step(logits, policy, batch.weight, batch.advantage_sum, self.max_kl)
+        if verdict == ACCEPTED:
+            return None
+        return "no advantage to follow" if verdict == NO_SIGNAL else "advantages not finite"

@@ -1,0 +1,113 @@
+"""The natural step of a tabular softmax policy, with the exact trust-region size (TRPO without conjugate gradients).
+
+With w(s) the batch's state frequencies and A centred under pi at every state, the Fisher block of state s is
+w(s) (diag pi - pi pi^T), so the natural direction is A itself and the step of length t is
+
+    pi_t(a|s)  proportional to  pi(a|s) exp(t A(s,a)).
+
+Its mean divergence  KL(t) = sum_s w(s) (log E_pi[exp(t A)] - t E_pi[A])  is convex and increasing in t, so bisection
+finds the largest step inside the trust region; sqrt(2 delta / sum_s w Var_pi(A)) is a start within a few percent.
+The surrogate's slope, sum_s w Var_{pi_t}(A), is never negative: a step never promises to make things worse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.compile import compiled
+
+Floats = NDArray[np.float64]
+
+BISECTIONS = 30
+ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
+
+
+@compiled
+def natural_step(
+    logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, max_kl: float
+) -> tuple[int, float]:
+    """Change ``logits`` and ``policy`` (both (S, A)) by the largest step inside the trust region.
+
+    Returns the verdict and the mean divergence of the step taken; without acceptance nothing is changed.
+    """
+    num_states, num_actions = policy.shape
+    advantage = np.zeros((num_states, num_actions))
+    frequency = np.zeros(num_states)
+    total = 0.0
+    for state in range(num_states):
+        for action in range(num_actions):
+            frequency[state] += weight[state, action]
+        total += frequency[state]
+    variance = 0.0
+    for state in range(num_states):
+        if frequency[state] > 0.0:
+            frequency[state] /= total
+            variance += frequency[state] * _centre(policy, weight, advantage_sum, advantage, state)
+    if not variance > 0.0:
+        return NO_SIGNAL, 0.0
+    if not np.isfinite(variance):
+        return NOT_FINITE, 0.0
+    low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
+    while mean_divergence(policy, advantage, frequency, high) < max_kl and high < 1e300:
+        low = high
+        high *= 2.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if mean_divergence(policy, advantage, frequency, middle) <= max_kl:
+            low = middle
+        else:
+            high = middle
+    divergence = mean_divergence(policy, advantage, frequency, low)
+    for state in range(num_states):
+        if frequency[state] > 0.0:
+            for action in range(num_actions):
+                logits[state, action] += low * advantage[state, action]
+            softmax_row(logits, policy, state)
+    return ACCEPTED, divergence
+
+
+@compiled
+def _centre(policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Floats, state: int) -> float:
+    """Mean advantages of the state's actions, centred under the policy; returns their variance under it."""
+    mean = 0.0
+    for action in range(policy.shape[1]):
+        if weight[state, action] > 0.0:
+            advantage[state, action] = advantage_sum[state, action] / weight[state, action]
+        mean += policy[state, action] * advantage[state, action]
+    variance = 0.0
+    for action in range(policy.shape[1]):
+        advantage[state, action] -= mean
+        variance += policy[state, action] * advantage[state, action] ** 2
+    return variance
+
+
+@compiled
+def mean_divergence(policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
+    """KL(t): how far the policy moves, on average over the states of the batch."""
+    total = 0.0
+    for state in range(policy.shape[0]):
+        if frequency[state] > 0.0:
+            largest = -np.inf
+            for action in range(policy.shape[1]):
+                largest = max(largest, step * advantage[state, action])
+            normaliser = 0.0
+            for action in range(policy.shape[1]):
+                normaliser += policy[state, action] * np.exp(step * advantage[state, action] - largest)
+            total += frequency[state] * (np.log(normaliser) + largest)
+    return total
+
+
+@compiled
+def softmax_row(logits: Floats, policy: Floats, state: int) -> None:
+    """Recompute the policy of one state from its logits, which are shifted so that the largest is zero."""
+    largest = logits[state, 0]
+    for action in range(1, logits.shape[1]):
+        largest = max(largest, logits[state, action])
+    total = 0.0
+    for action in range(logits.shape[1]):
+        logits[state, action] -= largest
+        policy[state, action] = np.exp(logits[state, action])
+        total += policy[state, action]
+    for action in range(logits.shape[1]):
+        policy[state, action] /= total

@@ -1,0 +1,30 @@
+"""The exact distribution of a reset model, for whoever has the MDP: Algorithm 2's recursion, solved and not sampled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.exact import visitation
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.reset.model import RHO_WEIGHT, ResetModel
+
+Floats = NDArray[np.float64]
+
+
+def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
+    """D_0, ..., D_N."""
+    reset_model.check_world(mdp)
+    visits = []
+    mu = mdp.start
+    for policy in reset_model.policies:
+        visits.append(visitation(mdp, policy, gamma=reset_model.gamma, start=mu / mu.sum()))
+        mu = RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visits[-1]
+    return visits
+
+
+def exact_distribution(reset_model: ResetModel, mdp: FiniteMDP) -> Floats:
+    """mu: half the start distribution, half the visits as the model weighs them."""
+    visits = exact_visits(reset_model, mdp)
+    visited: Floats = visits[-1] if reset_model.weighting == "last" else np.mean(visits, axis=0)
+    return RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visited

@@ -1,0 +1,167 @@
+"""The reset model that Curious Explorer hands out: how to start episodes all over the state space by restart and step.
+
+It is a chain of policies pi_0, ..., pi_N and says how a start is drawn. With mu_{-1} = rho and, as in Algorithm 2,
+
+    D_i = visit(pi_i, mu_{i-1})      walk pi_i from mu_{i-1}, stopping with probability 1 - gamma before each step,
+    mu_i = 1/2 rho + 1/2 D_i,
+
+the paper hands out mu_N (`weighting="last"`). That is not the covered one: the thresholds guarantee that the *average*
+of the D_i is large outside K_N, while mu_N forgets its past geometrically. So the default is
+
+    mu = 1/2 rho + 1/2 (D_0 + ... + D_N) / (N + 1)      (`weighting="average"`),
+
+sampled by drawing i uniformly. Either way, drawing a start means choosing a chain pi_j, ..., pi_i and walking it from
+rho.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
+from curious_explorer.sampling.roll_in import RollIn, frozen
+from curious_explorer.sampling.world import World
+
+if TYPE_CHECKING:
+    from curious_explorer.mdp import FiniteMDP
+
+Floats = NDArray[np.float64]
+
+WEIGHTINGS = ("average", "last")
+RHO_WEIGHT = 0.5
+"""How much of each mu_n is the start distribution: the paper's 1/2, on which its constants depend."""
+
+
+class ResetModel:
+    """A chain of policies as a distribution over states that can be sampled by restart and step.
+
+    Args:
+        policies: pi_0, ..., pi_N, each of shape (S, A).
+        gamma: the discount of the walks.
+        weighting: "average" (the default) or "last" (the paper's mu_N).
+    """
+
+    def __init__(self, policies: Sequence[ArrayLike], *, gamma: float, weighting: str = "average") -> None:
+        if len(policies) == 0:
+            raise ValueError("a reset model needs at least one policy; got none")
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting is {weighting!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
+        shape = np.shape(policies[0])
+        if len(shape) != 2:
+            raise ValueError(f"policy 0 has shape {shape}, expected (S, A)")
+        self._policies = tuple(
+            frozen(check_policy(policy, *shape, name=f"policy {index}")) for index, policy in enumerate(policies)
+        )
+        self._gamma = check_gamma(gamma)
+        self._weighting = weighting
+
+    @property
+    def policies(self) -> tuple[Floats, ...]:
+        """pi_0, ..., pi_N."""
+        return self._policies
+
+    @property
+    def gamma(self) -> float:
+        """The discount of the walks."""
+        return self._gamma
+
+    @property
+    def weighting(self) -> str:
+        """How rounds are weighed: "average" or "last"."""
+        return self._weighting
+
+    @property
+    def num_states(self) -> int:
+        """How many states the world has that this was made for."""
+        return int(self._policies[0].shape[0])
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions the world has that this was made for."""
+        return int(self._policies[0].shape[1])
+
+    def weighted(self, weighting: str) -> ResetModel:
+        """The same policies, rounds weighed in another way."""
+        return ResetModel(self._policies, gamma=self._gamma, weighting=weighting)
+
+    @cached_property
+    def roll_in(self) -> RollIn:
+        """How to reach a state by steps alone."""
+        last = len(self._policies) - 1
+        if self._weighting == "last":
+            chains = mu_chains(last)
+        else:
+            share = (1.0 - RHO_WEIGHT) / (last + 1)
+            chains = [(RHO_WEIGHT, (0, 0))]
+            chains += [(share * weight, chain) for i in range(last + 1) for weight, chain in visit_chains(i)]
+        weights = [weight for weight, _ in chains]
+        return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
+
+    def sample(self, world: World, count: int) -> NDArray[np.int32]:
+        """``count`` states, by rolling in from the world's start; every step is counted in ``world.samples``."""
+        self.check_world(world)
+        return world.walk(self.roll_in, check_count(count, "count"))
+
+    def distribution(self, mdp: FiniteMDP) -> Floats:
+        """The exact distribution over states, for whoever has the model, shape (S,)."""
+        from curious_explorer.reset.exact_distribution import exact_distribution
+
+        return exact_distribution(self, mdp)
+
+    def check_world(self, world: World | FiniteMDP) -> None:
+        """Refuse a world with other spaces than this was made for."""
+        if (world.num_states, world.num_actions) != (self.num_states, self.num_actions):
+            raise ValueError(
+                f"the reset model was made for {self.num_states} states and {self.num_actions} actions, but the world "
+                f"has {world.num_states} and {world.num_actions}; explore this world to get a reset model for it"
+            )
+
+    def save(self, folder: str | Path) -> Path:
+        """Write to a folder of JSON and ``.npz``, replacing a reset model that is already there, atomically."""
+        from curious_explorer.reset.storage import save_reset_model
+
+        return save_reset_model(self, folder)
+
+    @staticmethod
+    def load(folder: str | Path) -> ResetModel:
+        """Read what `save` wrote; raises `ResetModelError` on anything else, and never unpickles."""
+        from curious_explorer.reset.storage import load_reset_model
+
+        return load_reset_model(folder)
+
+    def __repr__(self) -> str:
+        return (
+            f"ResetModel({len(self._policies)} policies, num_states={self.num_states}, "
+            f"num_actions={self.num_actions}, gamma={self._gamma}, weighting={self._weighting!r})"
+        )
+
+
+WeightedChain = tuple[float, tuple[int, int]]
+"""The probability of a chain, and the half-open range of policies it walks."""
+
+
+def mu_chains(last: int) -> list[WeightedChain]:
+    """mu_last = 1/2 rho + 1/2 D_last, as chains; mu_{-1} is rho."""
+    if last < 0:
+        return [(1.0, (0, 0))]
+    walked = [((1.0 - RHO_WEIGHT) * weight, chain) for weight, chain in visit_chains(last)]
+    return [(RHO_WEIGHT, (0, 0)), *walked]
+
+
+def visit_chains(last: int) -> list[WeightedChain]:
+    """D_last = visit(pi_last, mu_{last - 1}), as chains that all end by walking pi_last.
+
+    Walking starts at pi_j with probability rho_weight * (1 - rho_weight)**(last - j), and the rest starts at pi_0.
+    """
+    chains = []
+    left = 1.0
+    for first in range(last, 0, -1):
+        chains.append((left * RHO_WEIGHT, (first, last + 1)))
+        left *= 1.0 - RHO_WEIGHT
+    return [*chains, (left, (0, last + 1))]
