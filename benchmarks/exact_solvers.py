@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 from scipy import sparse
 
 from curious_explorer.environments import combination_lock, garnet
@@ -192,16 +194,8 @@ def save_curve(curve: Curve, path: Path = OUTPUT) -> Path:
     return path
 
 
-def rows() -> list[Row]:
-    """The whole table."""
-    return [*small_rows(), coverage_row(), *large_rows(garnet(LARGE, 4, 2))]
-
-
-def main() -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
+def report(console: Console) -> None:
+    """Print everything, and save the cost curve."""
     mdp = garnet(LARGE, 4, 2)
     table = Table("what", "ours", "QuantEcon", "ratio", "method", title=f"Exact solvers, gamma = {GAMMA}")
     for row in [*small_rows(), coverage_row(), *large_rows(mdp)]:
@@ -216,4 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(Console(width=120))

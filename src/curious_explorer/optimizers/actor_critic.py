@@ -16,17 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.mdp.validation import check_count, check_gamma
-from curious_explorer.optimizers.protocol import (
-    Floats,
-    LearningCurve,
-    OptimizerResult,
-    Reward,
-    check_budget,
-)
+from curious_explorer.mdp.validation import check_count
+from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward, check_task, learning_curve, tally
 from curious_explorer.sampling import EpisodeStatistics, RollIn, World
 from curious_explorer.sampling.roll_in import frozen
-from curious_explorer.sampling.visit import Reset, as_roll_in
+from curious_explorer.sampling.visit import Reset
 
 HORIZON_LEFT = 0.01
 """By default an episode is cut off when only this share of the discounted future is left."""
@@ -81,18 +75,17 @@ def learn(
 
     ``watch`` is called with the policy and the samples used before the first update and after each one.
     """
-    gamma, budget = check_gamma(gamma), check_budget(budget)
+    task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
     shape = (world.num_states, world.num_actions)
     logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
     asked: dict[str, Any] = {
         "episodes": settings.episodes,
-        "horizon": settings.horizon or default_horizon(gamma),
-        "gamma": gamma,
-        "reset": as_roll_in(reset),
+        "horizon": settings.horizon or default_horizon(task.gamma),
+        "gamma": task.gamma,
+        "reset": task.roll_in,
         "trace": settings.trace,
+        **task.rewards(),
     }
-    if reward is not None:
-        asked |= {"rewards": reward.table, "combine": reward.combine}
     used, run = 0, 0
     curve: list[tuple[int, float, int]] = []
     verdicts: Counter[str | None] = Counter()
@@ -100,7 +93,7 @@ def learn(
     if watch is not None:
         watch(policy, used)
     for _ in range(settings.updates):
-        left = None if budget is None else budget - used
+        left = None if task.budget is None else task.budget - used
         if left == 0:
             break
         batch = world.episodes(policy, critic=critic, max_samples=left, **asked)
@@ -114,16 +107,12 @@ def learn(
         curve.append((used, float(batch.returns.mean()), run))
         if watch is not None:
             watch(policy, used)
-    columns = list(zip(*curve, strict=True)) or [(), (), ()]
     return OptimizerResult(
         policy=frozen(policy),
         samples=used,
-        curve=LearningCurve(
-            np.array(columns[0], dtype=np.int64), np.array(columns[1]), np.array(columns[2], dtype=np.int64)
-        ),
-        accepted=verdicts[None],
-        rejected={reason: times for reason, times in sorted(verdicts.items(), key=str) if reason is not None},
+        curve=learning_curve(curve),
         occupancy=occupancy,
+        **tally(verdicts),
     )
 
 

@@ -6,18 +6,21 @@ An optimizer touches the world through `World` alone: it restarts (by the reset 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.validation import check_count, check_gamma
 from curious_explorer.sampling import RollIn, World
-from curious_explorer.sampling.visit import Reset
+from curious_explorer.sampling.visit import Reset, as_roll_in
 
 Floats = NDArray[np.float64]
+
+COMBINATIONS = ("replace", "max")
+"""How a given reward goes together with the world's own."""
 
 
 @dataclass(frozen=True)
@@ -108,3 +111,62 @@ class Reward:
 def check_budget(budget: int | None) -> int | None:
     """A budget of at least one step, or None."""
     return None if budget is None else check_count(budget, "budget", least=1)
+
+
+class Task(NamedTuple):
+    """What an optimizer was asked to do, checked."""
+
+    gamma: float
+    roll_in: RollIn
+    reward: Reward | None
+    budget: int | None
+
+    def rewards(self) -> dict[str, Any]:
+        """The reward as `World.episodes` wants it."""
+        return {} if self.reward is None else {"rewards": self.reward.table, "combine": self.reward.combine}
+
+
+def check_task(
+    world: World, reset: Reset | RollIn | None, *, gamma: float, reward: Reward | None, budget: int | None
+) -> Task:
+    """Refuse what cannot be learned, before a step is taken; every optimizer begins with this."""
+    shape = (world.num_states, world.num_actions)
+    task = Task(check_gamma(gamma), as_roll_in(reset), check_reward(reward, shape), check_budget(budget))
+    for policy in task.roll_in.policies:
+        if policy.shape != shape:
+            raise ValueError(
+                f"the reset model was made for {policy.shape[0]} states and {policy.shape[1]} actions, but the world "
+                f"has {shape[0]} and {shape[1]}; explore this world to get a reset model for it"
+            )
+    return task
+
+
+def check_reward(reward: Reward | None, shape: tuple[int, int]) -> Reward | None:
+    """A reward with a finite table of this shape (S, A), or None."""
+    if reward is None:
+        return None
+    table = np.asarray(reward.table, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"the reward's table has shape {table.shape}, expected {shape}: one for each state and action")
+    if not np.isfinite(table).all():
+        state, action = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(
+            f"the reward of state {state}, action {action} is {table[state, action]}, expected a finite number"
+        )
+    if reward.combine not in COMBINATIONS:
+        raise ValueError(f"combine is {reward.combine!r}, expected one of {', '.join(map(repr, COMBINATIONS))}")
+    return Reward(table, reward.combine)
+
+
+def learning_curve(entries: Sequence[tuple[int, float, int]]) -> LearningCurve:
+    """A curve from (samples, mean return, episodes) after each update."""
+    samples, returns, episodes = list(zip(*entries, strict=True)) or [(), (), ()]
+    return LearningCurve(
+        np.array(samples, dtype=np.int64), np.array(returns, dtype=np.float64), np.array(episodes, dtype=np.int64)
+    )
+
+
+def tally(verdicts: Mapping[str | None, int]) -> dict[str, Any]:
+    """How often an update changed the policy (verdict None) and why it did not, as `OptimizerResult` has them."""
+    rejected = {reason: times for reason, times in sorted(verdicts.items(), key=str) if reason is not None}
+    return {"accepted": verdicts.get(None, 0), "rejected": rejected}

@@ -20,6 +20,10 @@ from curious_explorer.compile import compiled
 Floats = NDArray[np.float64]
 
 BISECTIONS = 30
+MOST_LOGIT_CHANGE = 700.0
+"""A step as long as this makes a policy deterministic to the last digit; a longer one could never be undone."""
+ROUNDING = 1e-14
+"""Differences between a state's advantages that are this small, relative to them, are rounding and no signal."""
 ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
 
 
@@ -48,17 +52,20 @@ def natural_step(
         return NO_SIGNAL, 0.0
     if not np.isfinite(variance):
         return NOT_FINITE, 0.0
-    low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
-    while mean_divergence(policy, advantage, frequency, high) < max_kl and high < 1e300:
+    largest = np.abs(advantage).max()
+    most = MOST_LOGIT_CHANGE / largest
+    low, high = 0.0, min(most, np.sqrt(2.0 * max_kl / variance))
+    log_policy = _log_softmax(logits)
+    while mean_divergence(log_policy, advantage, frequency, high) < max_kl and high < most:
         low = high
-        high *= 2.0
+        high = min(most, 2.0 * high)
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if mean_divergence(policy, advantage, frequency, middle) <= max_kl:
+        if mean_divergence(log_policy, advantage, frequency, middle) <= max_kl:
             low = middle
         else:
             high = middle
-    divergence = mean_divergence(policy, advantage, frequency, low)
+    divergence = mean_divergence(log_policy, advantage, frequency, low)
     for state in range(num_states):
         if frequency[state] > 0.0:
             for action in range(num_actions):
@@ -70,32 +77,56 @@ def natural_step(
 @compiled
 def _centre(policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Floats, state: int) -> float:
     """Mean advantages of the state's actions, centred under the policy; returns their variance under it."""
-    mean = 0.0
+    mean, largest = 0.0, 0.0
     for action in range(policy.shape[1]):
         if weight[state, action] > 0.0:
             advantage[state, action] = advantage_sum[state, action] / weight[state, action]
+            largest = max(largest, abs(advantage[state, action]))
         mean += policy[state, action] * advantage[state, action]
     variance = 0.0
     for action in range(policy.shape[1]):
         advantage[state, action] -= mean
+        if abs(advantage[state, action]) <= ROUNDING * largest:
+            advantage[state, action] = 0.0
         variance += policy[state, action] * advantage[state, action] ** 2
     return variance
 
 
 @compiled
-def mean_divergence(policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
-    """KL(t): how far the policy moves, on average over the states of the batch."""
+def mean_divergence(log_policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
+    """KL(t): how far the policy moves, on average over the states of the batch.
+
+    It works on log probabilities: an action whose probability has underflowed to zero still has its logit, and a long
+    step can bring it back to life.
+    """
     total = 0.0
-    for state in range(policy.shape[0]):
+    for state in range(log_policy.shape[0]):
         if frequency[state] > 0.0:
             largest = -np.inf
-            for action in range(policy.shape[1]):
-                largest = max(largest, step * advantage[state, action])
+            for action in range(log_policy.shape[1]):
+                largest = max(largest, log_policy[state, action] + step * advantage[state, action])
             normaliser = 0.0
-            for action in range(policy.shape[1]):
-                normaliser += policy[state, action] * np.exp(step * advantage[state, action] - largest)
+            for action in range(log_policy.shape[1]):
+                normaliser += np.exp(log_policy[state, action] + step * advantage[state, action] - largest)
             total += frequency[state] * (np.log(normaliser) + largest)
     return total
+
+
+@compiled
+def _log_softmax(logits: Floats) -> Floats:
+    """The logarithm of every action's probability."""
+    result = np.empty_like(logits)
+    for state in range(logits.shape[0]):
+        largest = logits[state, 0]
+        for action in range(1, logits.shape[1]):
+            largest = max(largest, logits[state, action])
+        total = 0.0
+        for action in range(logits.shape[1]):
+            total += np.exp(logits[state, action] - largest)
+        shift = largest + np.log(total)
+        for action in range(logits.shape[1]):
+            result[state, action] = logits[state, action] - shift
+    return result
 
 
 @compiled
