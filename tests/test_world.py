@@ -7,33 +7,12 @@ import sys
 import numpy as np
 import pytest
 from random_mdps import random_mdp, random_policy
-from scipy import stats
+from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import FiniteMDP, TabularWorld, World, visit, visitation
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.sampling import RollIn, tabular_world
 from curious_explorer.sampling.roll_in import frozen
-
-SIGNIFICANCE = 1e-3
-
-
-def chi_square(counts, distribution):
-    """p-value of counts against a distribution; cells expected under five times are pooled, impossible ones fail."""
-    impossible = distribution <= 1e-15
-    assert counts[impossible].sum() == 0
-    expected = distribution * counts.sum()
-    rare = (expected < 5) & ~impossible
-    observed = np.append(counts[~rare & ~impossible], counts[rare].sum())
-    wanted = np.append(expected[~rare & ~impossible], expected[rare].sum())
-    if wanted[-1] < 5:  # too rare even together: join the largest cell
-        largest = np.argmax(wanted[:-1])
-        observed[largest] += observed[-1]
-        wanted[largest] += wanted[-1]
-        observed, wanted = observed[:-1], wanted[:-1]
-    if len(wanted) < 2:
-        return 1.0
-    return stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue
-
 
 # 52 cases tested together: each at SIGNIFICANCE / 52, so that all of them pass with probability 1 - SIGNIFICANCE.
 DISTRIBUTION_CASES = [crossroad_traps(20), combination_lock(20), *(random_mdp(seed) for seed in range(50))]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from curious_explorer.mdp import MDPBuilder as MDPBuilder
     from curious_explorer.mdp import RewardScale as RewardScale
     from curious_explorer.optimizers import TRPO as TRPO
+    from curious_explorer.optimizers import ModelBased as ModelBased
+    from curious_explorer.optimizers import OffPolicy as OffPolicy
+    from curious_explorer.optimizers import Planner as Planner
     from curious_explorer.optimizers import Reinforce as Reinforce
     from curious_explorer.reset import ResetModel as ResetModel
     from curious_explorer.sampling import TabularWorld as TabularWorld
@@ -35,7 +38,7 @@ _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
     "explorer": ("Exploration", "explore", "improve"),
     "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
-    "optimizers": ("Reinforce", "TRPO"),
+    "optimizers": ("ModelBased", "OffPolicy", "Planner", "Reinforce", "TRPO"),
     "reset": ("ResetModel",),
     "sampling": ("TabularWorld", "World", "visit"),
 }

@@ -13,3 +13,7 @@ class ResetModelError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint folder is damaged, of a newer version, or belongs to a run with other settings."""
+
+
+class CertificateError(ValueError):
+    """A certificate or bound that was asked for cannot be given; it is refused rather than weakened."""

@@ -46,6 +46,7 @@ def draw_mdp(
     vmin: float | None = None,
     vmax: float | None = None,
     values_label: str | None = None,
+    colorbar: bool = True,
     positions: ArrayLike | None = None,
     path: str | Path | None = None,
     title: str | None = None,
@@ -61,6 +62,7 @@ def draw_mdp(
         vmin: the value at the low end of the colour map; the smallest of ``values`` if None.
         vmax: the value at the high end of the colour map; the largest of ``values`` if None.
         values_label: what the colour bar measures.
+        colorbar: whether to draw one; panels that share their colours need only one.
         positions: where the states are, shape (S, 2), such as `layout_states` returns (computed if None).
         path: also save the figure there; the ending decides the format (png, pdf, svg).
         title: a title for the axes.
@@ -78,11 +80,16 @@ def draw_mdp(
     if path is not None:
         _check_ending(Path(path))
     if ax is None:
-        ax = _new_axes(places, has_bar=shades is not None, has_title=title is not None)
+        ax = _new_axes(places, has_bar=shades is not None and colorbar, has_title=title is not None)
     _prepare(ax, places, title)
     unit = _inches_per_unit(ax)
     marks.draw_edges(ax, mdp, places, unit)
-    fills = None if shades is None else _shade(ax, places, shades, _mappable(shades, cmap, vmin, vmax), values_label)
+    fills = None
+    if shades is not None:
+        colours = _mappable(shades, cmap, vmin, vmax)
+        fills = np.asarray(colours.to_rgba(shades))
+        if colorbar:
+            _draw_bar(ax, places, colours, values_label)
     marks.draw_states(ax, mdp, places, unit, fills)
     marks.draw_labels(ax, mdp, places, unit, fills)
     if path is not None:
@@ -154,8 +161,8 @@ def _mappable(shades: Floats, cmap: Any, vmin: float | None, vmax: float | None)
     return cm.ScalarMappable(norm, colormaps.get_cmap(cmap))
 
 
-def _shade(ax: Axes, places: Floats, shades: Floats, mappable: ScalarMappable, label: str | None) -> Floats:
-    """The colour of each state, shape (S, 4); a colour bar beside the drawing says what they mean."""
+def _draw_bar(ax: Axes, places: Floats, mappable: ScalarMappable, label: str | None) -> None:
+    """A colour bar beside the drawing that says what the colours mean."""
     low, high = _extent(places)
     width, height = high - low
     unit = _inches_per_unit(ax)
@@ -169,8 +176,6 @@ def _shade(ax: Axes, places: Floats, shades: Floats, mappable: ScalarMappable, l
     bar.outline.set_linewidth(0.5)
     if label is not None:
         bar.set_label(label, fontsize=8, parse_math=False)
-    colours: Floats = np.asarray(mappable.to_rgba(shades))
-    return colours
 
 
 def _check_ending(path: Path) -> None:

@@ -48,12 +48,11 @@ def natural_step(
         if frequency[state] > 0.0:
             frequency[state] /= total
             variance += frequency[state] * _centre(policy, weight, advantage_sum, advantage, state)
-    if not variance > 0.0:
-        return NO_SIGNAL, 0.0
     if not np.isfinite(variance):
         return NOT_FINITE, 0.0
-    largest = np.abs(advantage).max()
-    most = MOST_LOGIT_CHANGE / largest
+    if variance == 0.0:
+        return NO_SIGNAL, 0.0
+    most = MOST_LOGIT_CHANGE / np.abs(advantage).max()
     low, high = 0.0, min(most, np.sqrt(2.0 * max_kl / variance))
     log_policy = _log_softmax(logits)
     while mean_divergence(log_policy, advantage, frequency, high) < max_kl and high < most:

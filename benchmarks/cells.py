@@ -1,0 +1,65 @@
+"""``python -m benchmarks.cells``: all twelve cells of the paper, ten seeds each, every sample counted.
+
+For each cell: the value from the start as a fraction of the best possible one, with Curious Explorer, without it at
+the same learning budget, and without it at the total budget, exploration included. Mean, standard deviation, minimum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from curious_explorer.experiments.cells import Cell, CellRun, grid, run_cell, tuned_settings
+
+
+def run(job: tuple[Cell, int]) -> CellRun:
+    cell, seed = job
+    return run_cell(cell, seed, tuned_settings(cell))
+
+
+def spread(values: list[float]) -> str:
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f} (min {min(values):.3f})"
+
+
+def table_of(runs: list[CellRun]) -> Table:
+    table = Table(title="Fraction of the best possible value, from the start; gamma 0.95, beta 1/(2|S|)")
+    for name in ("cell", "with CE", "without, same learning", "without, all steps", "exploration", "learning", "s/run"):
+        table.add_column(name, justify="left" if name == "cell" else "right")
+    for cell in grid():
+        mine = [run_ for run_ in runs if run_.cell == cell]
+        table.add_row(
+            cell.name,
+            spread([run_.with_ce for run_ in mine]),
+            spread([run_.without_ce for run_ in mine]),
+            spread([run_.without_ce_total for run_ in mine]),
+            f"{np.mean([run_.exploration_samples for run_ in mine]) / 1e6:.2f} M",
+            f"{np.mean([run_.learning_samples for run_ in mine]) / 1e6:.2f} M",
+            f"{max(run_.seconds for run_ in mine):.1f}",
+        )
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    jobs = [(cell, seed) for cell in grid() for seed in range(arguments.seeds)]
+    runs: list[CellRun] = []
+    console = Console(width=150)
+    with Progress(console=Console(stderr=True)) as progress, ProcessPoolExecutor(arguments.workers) as pool:
+        bar = progress.add_task("cells", total=len(jobs))
+        for result in pool.map(run, jobs):
+            runs.append(result)
+            progress.advance(bar)
+    console.print(table_of(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The ``curious-explorer`` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="curious-explorer",
+    help="Exploration for reinforcement learning when the reward is never seen.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def root() -> None:
+    """Exploration for reinforcement learning when the reward is never seen."""
+
+
+@app.command(epilog="Example: curious-explorer demo --depth 10 --out results/demo")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("results/demo"),
+    depth: Annotated[int, typer.Option(min=1, max=100, help="Depth of the combination lock.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+) -> None:
+    """A lock that a learner cannot open, and the same learner after exploring; ends in a picture."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"Exploring a combination lock of depth {depth}. The first run ever compiles for about a minute.")
+    from curious_explorer.experiments.demonstration import demonstrate
+
+    with console.status("Working"):
+        result = demonstrate(out, depth=depth, seed=seed, progress=False)
+    table = Table(title=f"TRPO on the combination lock of depth {depth}, gamma 0.95")
+    for name in ("", "exploration steps", "learning steps", "value, of the best possible"):
+        table.add_column(name, justify="right" if name else "left")
+    total = result.exploration_samples + result.learning_samples
+    table.add_row("from the start alone", "0", f"{total:,}", f"{result.without_exploration:.1%}")
+    explored = f"{result.exploration_samples:,}"
+    table.add_row("from explored resets", explored, f"{result.learning_samples:,}", f"{result.with_exploration:.1%}")
+    console.print(table)
+    console.print(f"How the exploration went: {result.picture}")
+
+
+def main() -> None:
+    """Run the command; errors that users can mend are one line and exit code 2."""
+    import sys
+
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"curious-explorer: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,1 @@
+"""Experiments: what is run, what is shown, and where it is kept."""

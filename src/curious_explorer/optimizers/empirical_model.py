@@ -1,0 +1,191 @@
+"""What can be planned from counts alone: the model that was seen, and what to think of the rest.
+
+With n(s, a) tries of a pair, n(s, a, s') of which led to s', the empirical model is P(s'|s, a) = n(s, a, s') / n(s, a),
+and a pair pays the mean of what it paid. Pairs tried fewer than ``known_after`` times are *unknown*: they lead to one
+extra state that pays the same for ever, the most that can be earned for a learner that should go and look (R-MAX,
+Brafman and Tennenholtz 2002), the least for one that should use what it has.
+
+Nobody says which states are terminal; it shows. An episode that was not cut off ended in a terminal state, so a state
+that was entered in a batch more often than episodes were cut off, and never left, is terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from curious_explorer.exact import solve
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.optimizers.protocol import Floats, Reward
+from curious_explorer.sampling import EpisodeStatistics, TransitionCounts
+from curious_explorer.sampling.recording import merge_transitions
+
+Mask = NDArray[np.bool_]
+
+MOST_REWARD = 1.0
+"""The world's own rewards lie in [0, 1]."""
+CURIOUS_EDGE = 0.01
+"""How much more than the most that can be earned an unknown pair is worth, so that it wins over the known that pays as
+much: a curiosity reward pays the most in every poorly visited state, and a plan content with those never looks on."""
+NO_PAY = 1e-9
+"""Sums of rewards differ by less than this for want of digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """Everything that was seen of a world."""
+
+    seen: TransitionCounts
+    """Each transition once."""
+    terminal: Mask
+    """Which states are known to end an episode, shape (S,)."""
+    end_pay: Floats
+    """What the ends that a pair's tries led to pay at a step, summed over tries, shape (S, A)."""
+
+    @staticmethod
+    def nothing(num_states: int, num_actions: int) -> Experience:
+        """No experience at all."""
+        return Experience(
+            merge_transitions([], num_states, num_actions),
+            np.zeros(num_states, dtype=np.bool_),
+            np.zeros((num_states, num_actions)),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S, A)."""
+        return self.end_pay.shape[0], self.end_pay.shape[1]
+
+    def tries(self) -> NDArray[np.int64]:
+        """How often each pair was tried, shape (S, A)."""
+        return self.by_pair(self.seen.times).astype(np.int64)
+
+    def met(self) -> Mask:
+        """The states that were stood in, shape (S,)."""
+        mask = np.zeros(self.shape[0], dtype=np.bool_)
+        mask[self.seen.state] = True
+        mask[self.seen.next_state] = True
+        return mask
+
+    def after(self, batch: EpisodeStatistics, cut_off: int, gamma: float) -> Experience:
+        """This and a batch of episodes, of which at most ``cut_off`` stopped before a terminal state.
+
+        The batch must have been run for the world's own reward without a critic and with ``trace=0``: then a step is
+        credited with its reward and, if it led to a terminal state, with gamma / (1 - gamma) times what that one pays.
+        """
+        assert batch.seen is not None, "the batch must be recorded"
+        num_states, num_actions = self.shape
+        entered = np.bincount(batch.seen.next_state, weights=batch.seen.times, minlength=num_states)
+        left = np.zeros(num_states, dtype=np.bool_)
+        left[batch.seen.state] = True
+        paid = np.zeros(self.shape)
+        np.add.at(paid, (batch.seen.state, batch.seen.action), batch.seen.times * batch.seen.reward)
+        return Experience(
+            merge_transitions([self.seen, batch.seen], num_states, num_actions),
+            self.terminal | (~left & (entered > cut_off)),
+            self.end_pay + (batch.advantage_sum - paid) * ((1.0 - gamma) / gamma if gamma > 0.0 else 0.0),
+        )
+
+    def terminal_rewards(self) -> Floats:
+        """What each terminal state pays at every step, shape (S,); zero where nothing says otherwise.
+
+        Each pair that was seen to end an episode gives one linear equation: tries that led to an end, times what that
+        end pays, add up to the pair's `end_pay`.
+        """
+        from scipy.sparse.linalg import lsqr
+
+        ends = self.terminal[self.seen.next_state]
+        pair = self.seen.state[ends] * self.shape[1] + self.seen.action[ends]
+        distinct, equation = np.unique(pair, return_inverse=True)
+        paid = self.end_pay.ravel()[distinct]
+        if not (np.abs(paid) > NO_PAY).any():
+            return np.zeros(self.shape[0])
+        entries = (self.seen.times[ends].astype(np.float64), (equation, self.seen.next_state[ends]))
+        system = sparse.csr_array(entries, shape=(len(distinct), self.shape[0]))
+        pays: Floats = np.clip(lsqr(system, paid, atol=1e-12, btol=1e-12)[0], 0.0, MOST_REWARD)
+        return pays
+
+    def by_pair(self, column: NDArray[np.int64] | Floats) -> Floats:
+        """A column of `seen`, summed over each pair, shape (S, A)."""
+        row = self.seen.state * self.shape[1] + self.seen.action
+        total: Floats = np.bincount(row, weights=column, minlength=self.end_pay.size).reshape(self.shape)
+        return total
+
+
+class Plan(NamedTuple):
+    """The best policy for a model with gaps."""
+
+    policy: Floats
+    """Shape (S, A), ties split evenly."""
+    leads_to_unknown: bool
+    """Whether it would try an unknown pair in a state that was met; never where all pay the same and none is better."""
+
+
+def plan(experience: Experience, *, gamma: float, reward: Reward | None, known_after: int, hopeful: bool) -> Plan:
+    """The best policy for a reward, as far as the world is known.
+
+    Args:
+        experience: what was seen.
+        gamma: the discount.
+        reward: what to plan for; the world's own rewards, as they were seen, if None.
+        known_after: how many tries make a pair known.
+        hopeful: whether unknown pairs are worth the most that can be earned, or the least.
+    """
+    num_states, num_actions = experience.shape
+    known = (experience.tries() >= known_after) | experience.terminal[:, None]
+    rewards = _rewards(experience, reward)
+    low, high = _range(reward)
+    elsewhere = high + CURIOUS_EDGE * (high - low) if hopeful else low
+    table = np.full((num_states + 1, num_actions), elsewhere)
+    table[:num_states][known] = rewards[known]
+    mdp = FiniteMDP.from_rows(
+        _rows(experience, known), np.zeros(table.shape), num_states, terminal=[*np.flatnonzero(experience.terminal)]
+    )
+    policy = solve(mdp, gamma=gamma, rewards=table).policy[:num_states]
+    tried_blindly = (policy > 0.0) & ~known & (experience.met() & ~experience.terminal)[:, None]
+    return Plan(policy, bool(high > low and tried_blindly.any()))
+
+
+def _rows(experience: Experience, known: Mask) -> sparse.csr_array:
+    """Transitions of the S states and the extra one, to which every unknown pair leads."""
+    num_states, num_actions = experience.shape
+    seen = experience.seen
+    tries = experience.tries()
+    used = known[seen.state, seen.action]
+    state, action = np.nonzero(~known)
+    pair = np.concatenate(
+        [
+            seen.state[used] * num_actions + seen.action[used],
+            state * num_actions + action,
+            num_states * num_actions + np.arange(num_actions),
+        ]
+    )
+    onward = np.full(len(state) + num_actions, num_states)
+    chance = seen.times[used] / tries[seen.state[used], seen.action[used]]
+    shape = ((num_states + 1) * num_actions, num_states + 1)
+    entries = (np.concatenate([chance, np.ones(len(onward))]), (pair, np.concatenate([seen.next_state[used], onward])))
+    return sparse.csr_array(entries, shape=shape)
+
+
+def _rewards(experience: Experience, reward: Reward | None) -> Floats:
+    """What each known pair pays, shape (S, A); terminal states pay their own reward at every step."""
+    if reward is not None and reward.combine == "replace":
+        return reward.table
+    seen = experience.seen
+    ends = experience.terminal_rewards()[:, None]
+    floor = np.full(experience.shape, -np.inf) if reward is None else reward.table
+    paid = experience.by_pair(seen.times * np.maximum(floor[seen.state, seen.action], seen.reward))
+    mean: Floats = paid / np.maximum(experience.tries(), 1)
+    return np.where(experience.terminal[:, None], np.maximum(floor, ends), mean)
+
+
+def _range(reward: Reward | None) -> tuple[float, float]:
+    """The least and the most that a step can pay."""
+    if reward is None:
+        return 0.0, MOST_REWARD
+    low, high = float(reward.table.min()), float(reward.table.max())
+    return (low, high) if reward.combine == "replace" else (max(low, 0.0), max(high, MOST_REWARD))

@@ -1,0 +1,227 @@
+"""A model-based optimizer: count what happens, plan as if everything unknown were wonderful (R-MAX), go there, count.
+
+Each update plans optimistically for the reward it is given, runs a few episodes of that plan and adds what it saw to
+its counts. The counts are kept from call to call: a model is good for every reward, so in Curious Explorer a later
+round, or the improvement phase, begins with all that the earlier ones paid for. When the plan leads to nothing unknown
+any more, or nothing unknown was met for a while, it stops, having spent only what it needed.
+
+**What it hands out.** For the world's own reward, alone or combined with another, the result is to be used: it is the
+best policy for what was seen, and pairs that were never tried are worth nothing. For a reward that replaces the
+world's own, as in Curious Explorer's rounds, the result is to explore: pairs that are not known yet keep their promise.
+
+**Honesty.** Counts are paid for in one world, and are refused in another: shared between runs, they would be samples
+that nobody counted. Make a new `ModelBased` for each run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.mdp.validation import check_count
+from curious_explorer.optimizers.actor_critic import default_horizon
+from curious_explorer.optimizers.empirical_model import Experience, Plan, plan
+from curious_explorer.optimizers.protocol import (
+    Floats,
+    OptimizerResult,
+    Reward,
+    Task,
+    check_task,
+    learning_curve,
+    tally,
+)
+from curious_explorer.sampling import EpisodeStatistics, RollIn, TransitionCounts, World
+from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.visit import Reset
+
+MEMORY = ("state", "action", "next_state", "times", "reward", "terminal", "end_pay", "world", "samples")
+
+
+class _Notebook:
+    """What one optimizer remembers: its experience, and the world (and how far into it) that it is from."""
+
+    def __init__(self) -> None:
+        self.experience: Experience | None = None
+        self.world = ""
+        self.samples = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelBased:
+    """R-MAX in batches, for any reward, with a memory; see the module for what it does."""
+
+    known_after: int = 5
+    """How many tries make a pair known. One is enough where nothing is random; five see a chance of 0.2 two times in
+    three, and what they miss is usually seen on the way elsewhere."""
+    episodes: int = 2
+    """Episodes between two plans. More of them save time and cost samples."""
+    updates: int = 2_000
+    """The most times that it plans and runs, if the budget allows."""
+    patience: int = 25
+    """After so many updates without a try of an unknown pair, what is left unknown counts as out of reach."""
+    horizon: int | None = None
+    """When an episode is cut off; by default where gamma**horizon is 0.01."""
+
+    def __post_init__(self) -> None:
+        for name in ("known_after", "episodes", "updates", "patience"):
+            check_count(getattr(self, name), name, least=1)
+        if self.horizon is not None:
+            check_count(self.horizon, "horizon", least=1)
+        object.__setattr__(self, "_notebook", _Notebook())  # not a field: settings are compared, memory is not
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Callable[[Floats, int], None] | None = None,
+    ) -> OptimizerResult:
+        """Learn a policy; see `Optimizer`."""
+        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        notebook = self._open_notebook(world)
+        assert notebook.experience is not None
+        used, run, idle = 0, 0, 0
+        curve: list[tuple[int, float, int]] = []
+        verdicts: Counter[str | None] = Counter()
+        occupancy = None
+        now = self._plan(notebook.experience, task)
+        while len(curve) < self.updates and idle < self.patience and used != task.budget:
+            if watch is not None:
+                watch(now.policy, used)
+            if not now.leads_to_unknown and notebook.experience.met().any():
+                break
+            left = None if task.budget is None else task.budget - used
+            batch = self._run(world, now.policy, task, left)
+            used += batch.samples
+            if len(batch.returns) == 0:
+                break
+            known = self._known(notebook.experience)
+            self._note(notebook, world, batch, left, task.gamma)
+            idle = 0 if _tried(batch)[~known].any() else idle + 1
+            before, now = now, self._plan(notebook.experience, task)
+            changed = not np.array_equal(before.policy, now.policy)
+            verdicts[None if changed else "the plan stayed the same"] += 1
+            run += len(batch.returns)
+            occupancy = batch.occupancy / batch.occupancy.sum()
+            curve.append((used, _mean_return(batch, before.policy, task), run))
+        return OptimizerResult(
+            policy=frozen(self._result(notebook.experience, task, now)),
+            samples=used,
+            curve=learning_curve(curve),
+            occupancy=occupancy,
+            **tally(verdicts),
+        )
+
+    def _plan(self, experience: Experience, task: Task) -> Plan:
+        return plan(experience, gamma=task.gamma, reward=task.reward, known_after=self.known_after, hopeful=True)
+
+    def _result(self, experience: Experience, task: Task, now: Plan) -> Floats:
+        if task.reward is not None and task.reward.combine == "replace":
+            return now.policy
+        return plan(experience, gamma=task.gamma, reward=task.reward, known_after=1, hopeful=False).policy
+
+    def _run(self, world: World, policy: Floats, task: Task, left: int | None) -> EpisodeStatistics:
+        """Episodes of a plan. They earn the world's own reward, whatever is planned for: the rest is known already."""
+        return world.episodes(
+            policy,
+            episodes=self.episodes,
+            horizon=self.horizon or default_horizon(task.gamma),
+            gamma=task.gamma,
+            reset=task.roll_in,
+            trace=0.0,
+            max_samples=left,
+            record=True,
+        )
+
+    def _known(self, experience: Experience) -> NDArray[np.bool_]:
+        return experience.tries() >= self.known_after
+
+    def _note(
+        self, notebook: _Notebook, world: World, batch: EpisodeStatistics, left: int | None, gamma: float
+    ) -> None:
+        assert notebook.experience is not None
+        cut_off = int((batch.lengths >= (self.horizon or default_horizon(gamma))).sum())
+        cut_off += int(left is not None and batch.samples >= left)  # the last episode may have been cut short
+        notebook.experience = notebook.experience.after(batch, cut_off, gamma)
+        notebook.samples = world.samples
+
+    # Memory -------------------------------------------------------------------------------------------------------
+
+    def _open_notebook(self, world: World) -> _Notebook:
+        notebook: _Notebook = self._notebook  # type: ignore[attr-defined]
+        identity = json.dumps(world.identity(), sort_keys=True)
+        if notebook.experience is None:
+            notebook.experience = Experience.nothing(world.num_states, world.num_actions)
+            notebook.world, notebook.samples = identity, world.samples
+        elif notebook.experience.shape != (world.num_states, world.num_actions):
+            num_states, num_actions = notebook.experience.shape
+            raise ValueError(
+                f"this ModelBased has counts from a world of {num_states} states and {num_actions} actions, but the "
+                f"world has {world.num_states} and {world.num_actions}; make a new ModelBased for it"
+            )
+        elif notebook.world != identity or world.samples < notebook.samples:
+            raise ValueError(
+                f"this ModelBased has counts that were paid for in another world ({notebook.world}, after "
+                f"{notebook.samples} samples; this one is {identity} after {world.samples}); make a new ModelBased "
+                "for each run, so that every sample is counted"
+            )
+        return notebook
+
+    def forget(self) -> None:
+        """Start anew, as if just made."""
+        object.__setattr__(self, "_notebook", _Notebook())
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What it remembers, as plain arrays; none if it has seen nothing yet."""
+        notebook: _Notebook = self._notebook  # type: ignore[attr-defined]
+        if notebook.experience is None:
+            return {}
+        return {
+            **notebook.experience.seen._asdict(),
+            "terminal": notebook.experience.terminal,
+            "end_pay": notebook.experience.end_pay,
+            "world": np.frombuffer(notebook.world.encode(), dtype=np.uint8),
+            "samples": np.array([notebook.samples], dtype=np.int64),
+        }
+
+    def recall(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Remember this, which `memory` gave, instead of what it remembers now."""
+        if not memory:
+            self.forget()
+            return
+        if set(memory) != set(MEMORY):
+            raise ValueError(f"the memory of a ModelBased has {', '.join(MEMORY)}; got {', '.join(sorted(memory))}")
+        columns = [np.array(memory[name]) for name in TransitionCounts._fields]
+        notebook = _Notebook()
+        notebook.experience = Experience(
+            TransitionCounts(*columns), np.array(memory["terminal"]), np.array(memory["end_pay"])
+        )
+        notebook.world = memory["world"].tobytes().decode()
+        notebook.samples = int(memory["samples"][0])
+        object.__setattr__(self, "_notebook", notebook)
+
+
+def _tried(batch: EpisodeStatistics) -> NDArray[np.bool_]:
+    """Which pairs were tried in a batch, shape (S, A)."""
+    return batch.weight > 0.0
+
+
+def _mean_return(batch: EpisodeStatistics, policy: Floats, task: Task) -> float:
+    """The mean discounted return of the episodes for the reward that was planned for.
+
+    Where that is not the reward that the world paid, it is what the policy expects in the states that were visited.
+    """
+    if task.reward is None:
+        return float(batch.returns.mean())
+    by_state = (policy * task.reward.table).sum(axis=1)
+    planned = float(batch.occupancy @ by_state) / ((1.0 - task.gamma) * len(batch.returns))
+    return planned if task.reward.combine == "replace" else max(planned, float(batch.returns.mean()))
