@@ -139,6 +139,19 @@ def test_combined_reward_pays_the_larger_of_the_two():
     assert [reward.combine for reward in paid] == ["max", "max"]
 
 
+@pytest.mark.parametrize("learn_from", ["average", "last"])
+def test_optimizer_is_given_the_resets_asked_for(learn_from):
+    given = []
+
+    def spy(world, reset, *, gamma, reward=None, budget=None):
+        given.append(reset)
+        return QUICK(world, reset, gamma=gamma, reward=reward, budget=budget)
+
+    mdp = crossroad_traps(4)
+    explore(TabularWorld(mdp), spy, gamma=GAMMA, rounds=3, learn_from=learn_from, visits=50, progress=False)
+    assert [(len(reset.policies), reset.weighting) for reset in given] == [(n, learn_from) for n in (1, 2, 3)]
+
+
 def test_recorded_transitions_exist_in_the_model():
     mdp = random_mdp(5)
     got = explore(TabularWorld(mdp), QUICK, gamma=GAMMA, rounds=2, record=True, visits=50, progress=False)
@@ -220,6 +233,7 @@ def test_sigkill_at_any_moment_loses_only_the_round_in_flight(tmp_path, delay):
         ({"optimizer": TRPO(updates=6, episodes=10)}, "optimizer is"),
         ({"optimizer": Reinforce(updates=5, episodes=10)}, "optimizer is"),
         ({"reward": "combined"}, "reward is"),
+        ({"learn_from": "last"}, "learn_from is"),
         ({"rounds": 6}, "thresholds is"),
     ],
 )
@@ -282,6 +296,7 @@ def test_checkpoint_files_are_plain(tmp_path):
         ({"thresholds": lambda n: float("nan") if n == 2 else 0.1}, "threshold of round 2 is nan"),
         ({"thresholds": "high"}, "thresholds is 'high'"),
         ({"reward": "extrinsic"}, "reward is 'extrinsic'"),
+        ({"learn_from": "first"}, "learn_from is 'first'"),
     ],
 )
 def test_explore_refuses_bad_input_before_a_step_is_taken(tmp_path, changes, message):

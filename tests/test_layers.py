@@ -45,7 +45,7 @@ def modules():
 def imported_layers(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "curious_explorer":
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names if alias.name != "__version__")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("curious_explorer."):
             yield node.module.split(".")[1]
         elif isinstance(node, ast.Import):

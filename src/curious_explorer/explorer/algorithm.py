@@ -9,6 +9,11 @@
         pi_{n+1} = opt(r_n, mu_n)                             and learn to reach them
 
 `explore` is that loop. It needs of the world only restart and step, and of the optimizer only that it learns.
+
+One thing differs from the paper by default. mu_n forgets its past geometrically, so when a round learns nothing the
+next one no longer starts near the frontier, and exploration falls back to rho: at depth 40 the crossroads are lost that
+way. So opt learns from 1/2 rho + 1/2 (D_0 + ... + D_n) / (n + 1) unless `learn_from="last"` asks for mu_n. The theorems
+ask of opt's reset model only that at least half of it is rho, which holds for both.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from curious_explorer.explorer.visits import DEFAULT_VISITS, FreshVisits, Visits
 from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
 from curious_explorer.optimizers.protocol import Floats, Optimizer, Reward, check_budget
 from curious_explorer.reset import ResetModel
+from curious_explorer.reset.model import WEIGHTINGS
 from curious_explorer.sampling import RecordingWorld, World
 from curious_explorer.sampling.roll_in import frozen
 
@@ -42,6 +48,7 @@ def explore(
     visits: Visits | int = DEFAULT_VISITS,
     budget: int | None = None,
     reward: str = "curiosity",
+    learn_from: str = "average",
     record: bool = False,
     checkpoint: str | Path | None = None,
     progress: bool = True,
@@ -59,6 +66,7 @@ def explore(
         budget: the most steps the optimizer may take in a round; its own default if None.
         reward: "curiosity" is r_n alone, as in the paper; "combined" is max(r_n, the world's own reward), so that the
             last policy is already trained on both and no second phase is needed.
+        learn_from: the resets opt learns from: "average" of all rounds so far, or the "last" one's, as in the paper.
         record: whether to keep the transitions seen while learning, for learning off-policy afterwards.
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
         progress: whether to show a progress bar.
@@ -69,12 +77,15 @@ def explore(
     measure = visits if callable(visits) else FreshVisits(visits)
     if reward not in REWARDS:
         raise ValueError(f"reward is {reward!r}, expected one of {', '.join(map(repr, REWARDS))}")
+    if learn_from not in WEIGHTINGS:
+        raise ValueError(f"learn_from is {learn_from!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
     settings = {
         "gamma": gamma,
         "thresholds": betas,
         "visits": describe(measure),
         "budget": check_budget(budget),
         "reward": reward,
+        "learn_from": learn_from,
         "record": record,
     }
     saved = Checkpoint(checkpoint, world, optimizer, settings)
@@ -95,7 +106,7 @@ def explore(
             poorly_visited = total <= betas[n]  # K_n
 
             between = world.samples
-            mu = ResetModel([*policies, policy], gamma=gamma, weighting="last")  # mu_n
+            mu = ResetModel([*policies, policy], gamma=gamma, weighting=learn_from)  # mu_n
             curiosity = curiosity_reward(poorly_visited, world.num_actions, reward)  # r_n
             learned = optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
 

@@ -39,26 +39,31 @@ NO_PAY = 1e-9
 class Experience:
     """Everything that was seen of a world."""
 
+    num_actions: int
     seen: TransitionCounts
     """Each transition once."""
     terminal: Mask
     """Which states are known to end an episode, shape (S,)."""
-    end_pay: Floats
-    """What the ends that a pair's tries led to pay at a step, summed over tries, shape (S, A)."""
+    end_met: NDArray[np.int64]
+    """How often what a terminal state pays was seen, shape (S,)."""
+    end_paid: Floats
+    """The sum of what it paid for a step each time, shape (S,)."""
 
     @staticmethod
     def nothing(num_states: int, num_actions: int) -> Experience:
         """No experience at all."""
         return Experience(
+            num_actions,
             merge_transitions([], num_states, num_actions),
             np.zeros(num_states, dtype=np.bool_),
-            np.zeros((num_states, num_actions)),
+            np.zeros(num_states, dtype=np.int64),
+            np.zeros(num_states),
         )
 
     @property
     def shape(self) -> tuple[int, int]:
         """(S, A)."""
-        return self.end_pay.shape[0], self.end_pay.shape[1]
+        return len(self.terminal), self.num_actions
 
     def tries(self) -> NDArray[np.int64]:
         """How often each pair was tried, shape (S, A)."""
@@ -72,47 +77,53 @@ class Experience:
         return mask
 
     def after(self, batch: EpisodeStatistics, cut_off: int, gamma: float) -> Experience:
-        """This and a batch of episodes, of which at most ``cut_off`` stopped before a terminal state.
+        """What was seen, and a batch of episodes, of which at most ``cut_off`` stopped before a terminal state.
 
         The batch must have been run for the world's own reward without a critic and with ``trace=0``: then a step is
         credited with its reward and, if it led to a terminal state, with gamma / (1 - gamma) times what that one pays.
         """
         assert batch.seen is not None, "the batch must be recorded"
-        num_states, num_actions = self.shape
-        entered = np.bincount(batch.seen.next_state, weights=batch.seen.times, minlength=num_states)
-        left = np.zeros(num_states, dtype=np.bool_)
-        left[batch.seen.state] = True
-        paid = np.zeros(self.shape)
-        np.add.at(paid, (batch.seen.state, batch.seen.action), batch.seen.times * batch.seen.reward)
+        seen = batch.seen
+        entered = np.bincount(seen.next_state, weights=seen.times, minlength=len(self.terminal))
+        left = np.zeros(len(self.terminal), dtype=np.bool_)
+        left[seen.state] = True
+        terminal = self.terminal | (~left & (entered > cut_off))
+        met, paid = self._pay_of_ends(batch.advantage_sum, seen, left, terminal)
         return Experience(
-            merge_transitions([self.seen, batch.seen], num_states, num_actions),
-            self.terminal | (~left & (entered > cut_off)),
-            self.end_pay + (batch.advantage_sum - paid) * ((1.0 - gamma) / gamma if gamma > 0.0 else 0.0),
+            self.num_actions,
+            merge_transitions([self.seen, seen], *self.shape),
+            terminal,
+            self.end_met + met,
+            self.end_paid + paid * ((1.0 - gamma) / gamma if gamma > 0.0 else 0.0),
         )
 
-    def terminal_rewards(self) -> Floats:
-        """What each terminal state pays at every step, shape (S,); zero where nothing says otherwise.
+    def _pay_of_ends(
+        self, credited: Floats, seen: TransitionCounts, left: Mask, terminal: Mask
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """How often each end was met in a batch, and what its entries were credited with beyond their rewards.
 
-        Each pair that was seen to end an episode gives one linear equation: tries that led to an end, times what that
-        end pays, add up to the pair's `end_pay`.
+        A pair that may have led to two ends in one batch says nothing about either.
         """
-        from scipy.sparse.linalg import lsqr
+        beyond = credited.copy()
+        np.subtract.at(beyond, (seen.state, seen.action), seen.times * seen.reward)
+        stopped = ~left[seen.next_state]
+        ends = np.zeros(self.shape, dtype=np.int64)
+        np.add.at(ends, (seen.state, seen.action), stopped)
+        clear = stopped & terminal[seen.next_state] & (ends[seen.state, seen.action] == 1)
+        met, paid = np.zeros(len(terminal), dtype=np.int64), np.zeros(len(terminal))
+        np.add.at(met, seen.next_state[clear], seen.times[clear])
+        np.add.at(paid, seen.next_state[clear], beyond[seen.state[clear], seen.action[clear]])
+        return met, paid
 
-        ends = self.terminal[self.seen.next_state]
-        pair = self.seen.state[ends] * self.shape[1] + self.seen.action[ends]
-        distinct, equation = np.unique(pair, return_inverse=True)
-        paid = self.end_pay.ravel()[distinct]
-        if not (np.abs(paid) > NO_PAY).any():
-            return np.zeros(self.shape[0])
-        entries = (self.seen.times[ends].astype(np.float64), (equation, self.seen.next_state[ends]))
-        system = sparse.csr_array(entries, shape=(len(distinct), self.shape[0]))
-        pays: Floats = np.clip(lsqr(system, paid, atol=1e-12, btol=1e-12)[0], 0.0, MOST_REWARD)
-        return pays
+    def terminal_rewards(self) -> Floats:
+        """What each terminal state pays at every step, shape (S,); zero where nothing says otherwise."""
+        mean = self.end_paid / np.maximum(self.end_met, 1)
+        return np.clip(np.where(np.abs(mean) > NO_PAY, mean, 0.0), 0.0, MOST_REWARD)
 
     def by_pair(self, column: NDArray[np.int64] | Floats) -> Floats:
         """A column of `seen`, summed over each pair, shape (S, A)."""
-        row = self.seen.state * self.shape[1] + self.seen.action
-        total: Floats = np.bincount(row, weights=column, minlength=self.end_pay.size).reshape(self.shape)
+        total = np.zeros(self.shape)
+        np.add.at(total, (self.seen.state, self.seen.action), column)
         return total
 
 

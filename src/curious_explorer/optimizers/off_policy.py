@@ -74,7 +74,7 @@ def _check_table(table: TransitionCounts, number: int, num_states: int, num_acti
         (table.next_state, num_states, "next state"),
         (table.action, num_actions, "action"),
     ):
-        if column.size and not (0 <= column.min() and column.max() < size):
+        if column.size and not (column.min() >= 0 and column.max() < size):
             worst = int(column.max() if column.max() >= size else column.min())
             raise ValueError(
                 f"table {number} of transitions has {kind} {worst}, expected 0 to {size - 1}; were they recorded in a "

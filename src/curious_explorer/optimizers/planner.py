@@ -60,5 +60,6 @@ def expected_rewards(mdp: FiniteMDP, reward: Reward) -> Floats:
     rows = mdp.transitions
     pair = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     paid = rows.data * np.maximum(reward.table.ravel()[pair], mdp.transition_rewards)
-    expected: Floats = np.bincount(pair, weights=paid, minlength=rows.shape[0]).reshape(reward.table.shape)
-    return expected
+    expected = np.zeros(rows.shape[0])
+    np.add.at(expected, pair, paid)
+    return expected.reshape(reward.table.shape)

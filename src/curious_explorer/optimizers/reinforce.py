@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from curious_explorer.optimizers.actor_critic import ActorCriticSettings, learn
 from curious_explorer.optimizers.gradient_step import ascend
 from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward
+from curious_explorer.optimizers.reinforce_theory import TheoryReinforce
 from curious_explorer.sampling import EpisodeStatistics, RollIn, World
 from curious_explorer.sampling.visit import Reset
 
@@ -31,6 +33,11 @@ class Reinforce(ActorCriticSettings):
         super().__post_init__()
         if not 0.0 < self.learning_rate < float("inf"):
             raise ValueError(f"learning_rate is {self.learning_rate!r}, expected a positive number")
+
+    @staticmethod
+    def theory(**settings: Any) -> TheoryReinforce:
+        """REINFORCE tuned by Zhang et al. (2021), with its guarantee and its tiny steps; see `TheoryReinforce`."""
+        return TheoryReinforce(**settings)
 
     def __call__(
         self,

@@ -23,11 +23,17 @@ class TRPO(ActorCriticSettings):
 
     max_kl: float = 0.05
     """The trust region: how far the policy may move in an update, on average over the batch's states."""
+    advantage_memory: float = 5.0
+    """How many tries to no advantage each pair is credited with, beside those in the batch. A step always goes to the
+    edge of the trust region, whatever the size of the signal, so without this the mean of one or two lucky tries
+    can make a wrong action certain; deep problems want more (20 at depth 60 and beyond)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.max_kl < float("inf"):
             raise ValueError(f"max_kl is {self.max_kl!r}, expected a positive number")
+        if not 0.0 <= self.advantage_memory < float("inf"):
+            raise ValueError(f"advantage_memory is {self.advantage_memory!r}, expected a number that is not negative")
 
     def __call__(
         self,
@@ -43,7 +49,8 @@ class TRPO(ActorCriticSettings):
         return learn(self, self._step, world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch)
 
     def _step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
-        verdict, _ = natural_step(logits, policy, batch.weight, batch.advantage_sum, self.max_kl)
+        sums = (batch.weight, batch.advantage_sum)
+        verdict, _ = natural_step(logits, policy, *sums, self.max_kl, float(self.advantage_memory))
         if verdict == ACCEPTED:
             return None
         return "no advantage to follow" if verdict == NO_SIGNAL else "advantages not finite"

@@ -20,8 +20,11 @@ from curious_explorer.compile import compiled
 Floats = NDArray[np.float64]
 
 BISECTIONS = 30
-MOST_LOGIT_CHANGE = 700.0
-"""A step as long as this makes a policy deterministic to the last digit; a longer one could never be undone."""
+MOST_LOGIT_CHANGE = 350.0
+"""How far a logit moves in one step at most. Where the trust region does not bind (few steps of the batch have any
+signal) the best step is infinite; this one makes an action as good as certain, and can be undone."""
+LEAST_LOGIT = -700.0
+"""Below this a probability would underflow to zero, and with zero there is no way back."""
 ROUNDING = 1e-14
 """Differences between a state's advantages that are this small, relative to them, are rounding and no signal."""
 ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
@@ -29,11 +32,11 @@ ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
 
 @compiled
 def natural_step(
-    logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, max_kl: float
+    logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, max_kl: float, memory: float = 0.0
 ) -> tuple[int, float]:
     """Change ``logits`` and ``policy`` (both (S, A)) by the largest step inside the trust region.
 
-    Returns the verdict and the mean divergence of the step taken; without acceptance nothing is changed.
+    The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the verdict and the mean divergence of the step taken; without acceptance nothing is changed.
     """
     num_states, num_actions = policy.shape
     advantage = np.zeros((num_states, num_actions))
@@ -47,39 +50,47 @@ def natural_step(
     for state in range(num_states):
         if frequency[state] > 0.0:
             frequency[state] /= total
-            variance += frequency[state] * _centre(policy, weight, advantage_sum, advantage, state)
+            variance += frequency[state] * _centre(policy, weight, advantage_sum, advantage, memory, state)
     if not np.isfinite(variance):
         return NOT_FINITE, 0.0
     if variance == 0.0:
         return NO_SIGNAL, 0.0
-    most = MOST_LOGIT_CHANGE / np.abs(advantage).max()
-    low, high = 0.0, min(most, np.sqrt(2.0 * max_kl / variance))
     log_policy = _log_softmax(logits)
-    while mean_divergence(log_policy, advantage, frequency, high) < max_kl and high < most:
-        low = high
-        high = min(most, 2.0 * high)
+    low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
+    longest = _longest_step(advantage)
+    if mean_divergence(policy, log_policy, advantage, frequency, high) <= max_kl:
+        low, high = high, max(high, longest)
+        while 2.0 * low < high and mean_divergence(policy, log_policy, advantage, frequency, 2.0 * low) <= max_kl:
+            low *= 2.0
+        high = min(high, 2.0 * low)
+    else:  # far too long where an action that is next to impossible turns out to be good
+        while mean_divergence(policy, log_policy, advantage, frequency, high) > max_kl:
+            low, high = 0.5 * high, 0.5 * high
+        high = 2.0 * low
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if mean_divergence(log_policy, advantage, frequency, middle) <= max_kl:
+        if mean_divergence(policy, log_policy, advantage, frequency, middle) <= max_kl:
             low = middle
         else:
             high = middle
-    divergence = mean_divergence(log_policy, advantage, frequency, low)
+    divergence = mean_divergence(policy, log_policy, advantage, frequency, low)
     for state in range(num_states):
         if frequency[state] > 0.0:
             for action in range(num_actions):
-                logits[state, action] += low * advantage[state, action]
+                logits[state, action] += _change(low, advantage[state, action])
             softmax_row(logits, policy, state)
     return ACCEPTED, divergence
 
 
 @compiled
-def _centre(policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Floats, state: int) -> float:
+def _centre(
+    policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Floats, memory: float, state: int
+) -> float:
     """Mean advantages of the state's actions, centred under the policy; returns their variance under it."""
     mean, largest = 0.0, 0.0
     for action in range(policy.shape[1]):
         if weight[state, action] > 0.0:
-            advantage[state, action] = advantage_sum[state, action] / weight[state, action]
+            advantage[state, action] = advantage_sum[state, action] / (weight[state, action] + memory)
             largest = max(largest, abs(advantage[state, action]))
         mean += policy[state, action] * advantage[state, action]
     variance = 0.0
@@ -92,7 +103,24 @@ def _centre(policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Fl
 
 
 @compiled
-def mean_divergence(log_policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
+def _longest_step(advantage: Floats) -> float:
+    """The step after which no logit moves any further."""
+    smallest = np.inf
+    for state in range(advantage.shape[0]):
+        for action in range(advantage.shape[1]):
+            if advantage[state, action] != 0.0:
+                smallest = min(smallest, abs(advantage[state, action]))
+    return MOST_LOGIT_CHANGE / smallest
+
+
+@compiled
+def _change(step: float, advantage: float) -> float:
+    """How much a step changes a logit."""
+    return min(max(step * advantage, -MOST_LOGIT_CHANGE), MOST_LOGIT_CHANGE)
+
+
+@compiled
+def mean_divergence(policy: Floats, log_policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
     """KL(t): how far the policy moves, on average over the states of the batch.
 
     It works on log probabilities: an action whose probability has underflowed to zero still has its logit, and a long
@@ -101,13 +129,15 @@ def mean_divergence(log_policy: Floats, advantage: Floats, frequency: Floats, st
     total = 0.0
     for state in range(log_policy.shape[0]):
         if frequency[state] > 0.0:
-            largest = -np.inf
+            largest, mean = -np.inf, 0.0
             for action in range(log_policy.shape[1]):
-                largest = max(largest, log_policy[state, action] + step * advantage[state, action])
+                change = _change(step, advantage[state, action])
+                largest = max(largest, log_policy[state, action] + change)
+                mean += policy[state, action] * change
             normaliser = 0.0
             for action in range(log_policy.shape[1]):
-                normaliser += np.exp(log_policy[state, action] + step * advantage[state, action] - largest)
-            total += frequency[state] * (np.log(normaliser) + largest)
+                normaliser += np.exp(log_policy[state, action] + _change(step, advantage[state, action]) - largest)
+            total += frequency[state] * (np.log(normaliser) + largest - mean)
     return total
 
 
@@ -136,7 +166,7 @@ def softmax_row(logits: Floats, policy: Floats, state: int) -> None:
         largest = max(largest, logits[state, action])
     total = 0.0
     for action in range(logits.shape[1]):
-        logits[state, action] -= largest
+        logits[state, action] = max(logits[state, action] - largest, LEAST_LOGIT)
         policy[state, action] = np.exp(logits[state, action])
         total += policy[state, action]
     for action in range(logits.shape[1]):
