@@ -53,6 +53,14 @@ def test_visit_from_a_roll_in_is_the_spread_of_its_distribution(seed):
     assert chi_square(counts, visitation(mdp, second, gamma=0.9, start=mu / mu.sum())) > SIGNIFICANCE / 5
 
 
+def test_walking_nowhere_is_the_start():
+    mdp = random_mdp(4)
+    world = TabularWorld(mdp)
+    states = world.walk(RollIn.from_start(), 20_000)
+    assert world.samples == 0
+    assert chi_square(np.bincount(states, minlength=mdp.num_states), mdp.start) > SIGNIFICANCE
+
+
 def test_gamma_zero_stays_at_the_start():
     mdp = combination_lock(3)
     world = TabularWorld(mdp)

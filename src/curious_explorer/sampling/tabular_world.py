@@ -27,8 +27,9 @@ CACHE_BYTES = 1 << 20
 """Composed tables up to this size stay in a core's own cache: two interleaved walks are then fastest, above it many."""
 MOST_COMPOSED_BYTES = 1 << 30
 """Composed tables past this size are not built; the walk then looks up policy and transitions one after the other."""
-STEPS_PER_ENTRY_TO_COMPOSE = 4
-"""A composed table pays for its building once a walk takes about this many steps for each of its entries (measured)."""
+STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
+"""A composed table pays for its building once walks take this many steps for each of its entries (measured: 64 states
+break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
 STATES_FOR_THREADS = 100_000
 """Below this size one thread is faster, and is never held up by a busy neighbour (measured)."""
 NO_LIMIT = 1 << 62
@@ -141,11 +142,13 @@ class TabularWorld:
 
     def _walker(self, prepared: PreparedRollIn, count: int) -> partial[int]:
         """The kernel that suits the sizes, with its tables, ready for (key, first walk, ends)."""
-        worth_it = prepared.expected_steps * count >= STEPS_PER_ENTRY_TO_COMPOSE * prepared.composed_entries
-        if not worth_it or prepared.composed_bytes > MOST_COMPOSED_BYTES:
+        in_cache = prepared.composed_bytes <= CACHE_BYTES
+        steps_to_pay = prepared.composed_entries * (STEPS_PER_ENTRY_IN_CACHE if in_cache else STEPS_PER_ENTRY_BEYOND)
+        pays = prepared.expected_steps * count > steps_to_pay and prepared.composed_bytes <= MOST_COMPOSED_BYTES
+        if not pays:
             return partial(stepping.walk_by_steps, self._dynamics, prepared.chains, prepared.thresholds)
         table = prepared.composed()
-        kernel = walking.walk_in_pairs if prepared.composed_bytes <= CACHE_BYTES else walking.walk_in_lanes
+        kernel = walking.walk_in_pairs if in_cache else walking.walk_in_lanes
         stride = self.num_states << table.log2_size
         return partial(kernel, prepared.chains, table.words, table.outcomes, table.log2_size, stride)
 
