@@ -17,3 +17,7 @@ class CheckpointError(ValueError):
 
 class CertificateError(ValueError):
     """A certificate or bound that was asked for cannot be given; it is refused rather than weakened."""
+
+
+class StudyError(ValueError):
+    """A study's output folder is damaged, cannot be written, or belongs to a study with other settings."""

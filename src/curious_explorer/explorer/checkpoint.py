@@ -141,6 +141,12 @@ def load_exploration(folder: str | Path) -> Exploration:
     return Exploration(tuple(_read_rounds(source, shape)[0]), gamma)
 
 
+def explored_digest(folder: str | Path) -> object:
+    """The digest of the world that a checkpoint folder explored, as `World.identity` gave it."""
+    world = _read_settings(Path(folder)).get("world")
+    return world.get("digest") if isinstance(world, dict) else None
+
+
 def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 

@@ -81,7 +81,9 @@ def check_exploration(exploration: Exploration, home: FiniteMDP | World, gamma: 
         for name in ("policy", "learned_policy", "visited", "poorly_visited"):
             table = getattr(round_, name)
             if table is None:
-                raise ValueError(f"round {index} has no stored {name}; load the run with Exploration.load, or repeat it")
+                raise ValueError(
+                    f"round {index} has no stored {name}; load the run with Exploration.load, or repeat it"
+                )
             expected = shape if name.endswith("policy") else shape[:1]
             if np.shape(table) != expected:
                 raise ValueError(
@@ -90,10 +92,14 @@ def check_exploration(exploration: Exploration, home: FiniteMDP | World, gamma: 
                 )
         check_policy(round_.learned_policy, *shape, name=f"round {index}: learned_policy")
         if index and not np.array_equal(round_.policy, exploration.rounds[index - 1].learned_policy):
-            raise ValueError(f"round {index} does not visit the policy that round {index - 1} learned; is a round lost?")
+            raise ValueError(
+                f"round {index} does not visit the policy that round {index - 1} learned; is a round lost?"
+            )
     own = check_gamma(exploration.gamma)
     if gamma is not None and check_gamma(gamma) != own:
-        raise ValueError(f"gamma is {gamma}, but the exploration was made with gamma {own}; leave gamma out, or use {own}")
+        raise ValueError(
+            f"gamma is {gamma}, but the exploration was made with gamma {own}; leave gamma out, or use {own}"
+        )
     return own
 
 

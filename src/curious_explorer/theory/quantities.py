@@ -32,7 +32,7 @@ MOST_PAIRS = 2_000
 
 
 def exploitative_factor(mdp: FiniteMDP, *, gamma: float) -> float:
-    """e = sum_s max_pi d_rho^pi(s), exactly; one optimality problem for each state.
+    """The exploitative factor e = sum_s max_pi d_rho^pi(s), exactly; one optimality problem for each state.
 
     Refused above 10,000 states; `exploitative_factor_bound` gives an interval at any size.
     """
@@ -47,7 +47,8 @@ def exploitative_factor(mdp: FiniteMDP, *, gamma: float) -> float:
 def reset_distribution(mdp: FiniteMDP, reset: ResetModel | ArrayLike | int | None) -> Floats:
     """The distribution over states behind a reset model, a state or a table; rho for None."""
     if reset is None:
-        return mdp.start / mdp.start.sum()
+        rho: Floats = mdp.start / mdp.start.sum()
+        return rho
     if isinstance(reset, ResetModel):
         return reset.distribution(mdp)
     return as_distribution(reset, mdp.num_states, "reset")

@@ -58,8 +58,10 @@ class Report:
         if rounds is not None:
             names, cells = rounds
             widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-            for row in [list(names), *cells]:
-                lines.append("  " + "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True)))
+            lines += [
+                "  " + "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))
+                for row in [list(names), *cells]
+            ]
         return "\n".join([*lines, *(f"  {note}" for note in self._notes())])
 
     def table(self) -> Any:

@@ -1,0 +1,62 @@
+"""Environments by name, as a command line gives them.
+
+- ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``: the zoo, with a depth, a length or a number of states;
+- ``FrozenLake-v1``, ``Taxi-v3``, ...: any Gymnasium environment that shows its table of transitions;
+- ``lock.json``, ``lock.npz``: a file written by `FiniteMDP.save`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from curious_explorer.environments.agarwal_chain import agarwal_chain
+from curious_explorer.environments.combination_lock import combination_lock
+from curious_explorer.environments.crossroad_traps import crossroad_traps
+from curious_explorer.environments.garnet import garnet
+from curious_explorer.mdp import FiniteMDP
+
+SHORT_NAMES: dict[str, Callable[[int, int | None], FiniteMDP]] = {
+    "cct": lambda size, labels: crossroad_traps(size, permute_actions=labels),
+    "dcl": lambda size, labels: combination_lock(size, permute_actions=labels),
+    "chain": lambda size, labels: agarwal_chain(size, permute_actions=labels),
+    "garnet": lambda size, labels: garnet(size, seed=labels or 0),  # its labels mean nothing to begin with
+}
+
+
+def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
+    """The MDP that a name stands for.
+
+    Args:
+        name: a short name with a size, a Gymnasium id, or a file; see the top of this module.
+        labels: the seed that permutes the zoo's action labels (and draws a Garnet); None leaves them fixed.
+    """
+    if name.endswith((".json", ".npz")):
+        if not Path(name).is_file():
+            raise ValueError(f"there is no file {name!r}; expected an MDP written by FiniteMDP.save")
+        return FiniteMDP.load(name)
+    kind, _, size = name.partition("/")
+    if kind in SHORT_NAMES:
+        if not size.isdecimal():
+            raise ValueError(f"{name!r} has no size; expected a whole number after the slash, as in '{kind}/20'")
+        return SHORT_NAMES[kind](int(size), labels)
+    return _from_gymnasium(name)
+
+
+def _from_gymnasium(name: str) -> FiniteMDP:
+    import gymnasium
+
+    from curious_explorer.environments.tabular_env import TabularEnv
+
+    if name not in gymnasium.registry:
+        known = [*(f"{kind}/20" for kind in SHORT_NAMES), *gymnasium.registry]
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(
+            f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', or an MDP file "
+            "(.json, .npz)"
+        )
+    env = gymnasium.make(name)
+    inner = env.unwrapped
+    return inner.mdp if isinstance(inner, TabularEnv) else FiniteMDP.from_gymnasium(env)

@@ -1,0 +1,87 @@
+"""An exploration as a folder that speaks for itself: the MDP, the rounds, and the reset model.
+
+RUN/mdp.npz          what was explored
+RUN/exploration/     the checkpoint: settings and one file a round
+RUN/reset_model/     what to train from
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from curious_explorer.errors import CheckpointError
+from curious_explorer.explorer import Exploration, explore
+from curious_explorer.explorer.checkpoint import explored_digest
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.optimizers import TRPO, ModelBased, Reinforce
+from curious_explorer.optimizers.protocol import Optimizer
+from curious_explorer.sampling import TabularWorld
+
+OPTIMIZERS: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
+    "trpo": TRPO,
+    "reinforce": Reinforce,
+    "model-based": ModelBased,
+}
+MDP_FILE, ROUNDS, RESETS = "mdp.npz", "exploration", "reset_model"
+
+
+class ExploredRun(NamedTuple):
+    """A finished run, read back."""
+
+    mdp: FiniteMDP
+    exploration: Exploration
+
+
+def explore_into(
+    folder: str | Path,
+    mdp: FiniteMDP,
+    optimizer: Optimizer,
+    *,
+    gamma: float,
+    rounds: int,
+    visits: int,
+    seed: int,
+    record: bool,
+    progress: bool = True,
+) -> Exploration:
+    """Explore an MDP and keep everything; a run that was interrupted goes on where it stood."""
+    target = Path(folder)
+    stored = target / MDP_FILE
+    if stored.is_file():
+        if FiniteMDP.load(stored) != mdp:
+            raise CheckpointError(f"{target} holds a run on another MDP; choose another folder")
+    elif target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise CheckpointError(f"{target} is not empty and holds no run; choose a new folder")
+    else:
+        target.mkdir(parents=True, exist_ok=True)
+        mdp.save(stored)
+    world = TabularWorld(mdp, seed=seed)
+    exploration = explore(
+        world,
+        optimizer,
+        gamma=gamma,
+        rounds=rounds,
+        visits=visits,
+        record=record,
+        checkpoint=target / ROUNDS,
+        progress=progress,
+    )
+    exploration.reset_model.save(target / RESETS)
+    return exploration
+
+
+def load_run(folder: str | Path, mdp: FiniteMDP | None = None) -> ExploredRun:
+    """A run written by `explore_into`, or a bare checkpoint folder together with the MDP that was explored."""
+    source = Path(folder)
+    if mdp is None:
+        if not (source / MDP_FILE).is_file():
+            raise CheckpointError(
+                f"{source} holds no {MDP_FILE}; name the environment that was explored, or explore with the command line"
+            )
+        mdp = FiniteMDP.load(source / MDP_FILE)
+    rounds = source / ROUNDS if (source / ROUNDS).is_dir() else source
+    exploration = Exploration.load(rounds)
+    if explored_digest(rounds) != mdp.fingerprint:
+        raise CheckpointError(f"{source} is an exploration of another MDP than the one given")
+    return ExploredRun(mdp, exploration)

@@ -1,0 +1,72 @@
+"""Theory as software: how hard an MDP is to explore, what a run guarantees, and what it takes to be sure.
+
+- Before a run: `hardness`, `exploitative_factor`, `plan`, `assess`.
+- About a finished run of a known MDP: `theorem_1`, `remark`, `theorem_2`, `theorem_3`, `mismatch_free`.
+- About a finished run from samples alone: `certify`, `certify_counts`, `visit_margins`.
+
+Every report has ``summary()`` for people, ``to_dict()`` for programs, and shows itself as a table in Rich.
+"""
+
+from curious_explorer.errors import CertificateError
+from curious_explorer.theory.certificates import Certificate, certify, clopper_pearson_upper
+from curious_explorer.theory.counts_certificate import CountsCertificate, certify_counts, weissman_radius
+from curious_explorer.theory.hardness import Hardness, hardness
+from curious_explorer.theory.large import ExploitativeFactorBound, exploitative_factor_bound
+from curious_explorer.theory.margins import VisitMargins, visit_margins
+from curious_explorer.theory.mismatch_free import MismatchFree, barrier_gradient, mismatch_free, mismatch_free_bound
+from curious_explorer.theory.planner import Assessment, Plan, assess, plan
+from curious_explorer.theory.quantities import (
+    Coverage,
+    coverage,
+    distances,
+    exploitative_factor,
+    hitting_times,
+    mismatch_coefficient,
+    reachable,
+    worst_mismatch,
+)
+from curious_explorer.theory.remark import Remark, remark
+from curious_explorer.theory.theorem_1 import Theorem1, theorem_1
+from curious_explorer.theory.theorem_2 import Theorem2, reinforce_rate, theorem_2
+from curious_explorer.theory.theorem_3 import Theorem3, theorem_3
+
+__all__ = [
+    "Assessment",
+    "Certificate",
+    "CertificateError",
+    "CountsCertificate",
+    "Coverage",
+    "ExploitativeFactorBound",
+    "Hardness",
+    "MismatchFree",
+    "Plan",
+    "Remark",
+    "Theorem1",
+    "Theorem2",
+    "Theorem3",
+    "VisitMargins",
+    "assess",
+    "barrier_gradient",
+    "certify",
+    "certify_counts",
+    "clopper_pearson_upper",
+    "coverage",
+    "distances",
+    "exploitative_factor",
+    "exploitative_factor_bound",
+    "hardness",
+    "hitting_times",
+    "mismatch_coefficient",
+    "mismatch_free",
+    "mismatch_free_bound",
+    "plan",
+    "reachable",
+    "reinforce_rate",
+    "remark",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+    "visit_margins",
+    "weissman_radius",
+    "worst_mismatch",
+]

@@ -1,0 +1,174 @@
+"""A certificate for a finished run, from fresh visits: how often *any* policy can visit the states still in K_n.
+
+Fix a round n, hence K_n and the policy pi_{n+1} that was learned for it, before drawing anything. Of m fresh visits of
+pi_{n+1} from rho, k stop in K_n; these are independent draws of probability d_rho^{pi_{n+1}}(K_n), and the
+Clopper-Pearson limit p(k, m, delta) is above it with probability 1 - delta. If the optimizer was eps_n-optimal from
+mu_n >= w rho, step (1) in `theorem_1` gives
+
+    max_pi d_rho^pi(K_n) <= p(k, m, delta) + eps_n / w.
+
+That eps_n is an *assumption*: samples of one policy cannot show that no other is better, so the caller has to state it,
+and the certificate repeats it. `counts_certificate` needs no such assumption, and many more samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from curious_explorer.errors import CertificateError
+from curious_explorer.explorer import Exploration
+from curious_explorer.mdp.validation import check_count
+from curious_explorer.reset.model import RHO_WEIGHT
+from curious_explorer.sampling import World, visit
+from curious_explorer.theory.checks import check_exploration, check_not_negative, check_probability, check_round
+from curious_explorer.theory.reports import Report, figure
+
+DEFAULT_VISITS = 10_000
+"""Puts the limit at 0.0003 when nothing is seen in K_n and delta is 0.05."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate(Report):
+    """With the confidence given, no policy's discounted visitation of K_n from rho exceeds ``limit``."""
+
+    limit: float
+    confidence: float
+    epsilon: float
+    """The assumption: pi_{n+1} is within this of optimal for the reward 1 on K_n, from mu_n, normalised."""
+    round_number: int
+    poorly_visited: int
+    """How many states are in K_n."""
+    num_states: int
+    gamma: float
+    visits: int
+    hits: int
+    """Visits that stopped in K_n."""
+    visitation_limit: float
+    """The upper confidence limit on d_rho^{pi_{n+1}}(K_n), before the assumption is used."""
+    samples: int
+    """Steps that the certificate cost."""
+
+    @property
+    def statement(self) -> str:
+        """What is guaranteed, in one sentence."""
+        if self.poorly_visited == 0:
+            return f"No state was poorly visited after round {self.round_number}: there is nothing left to visit."
+        return (
+            f"With confidence {self.confidence:g}, no policy spends more than {figure(self.limit)} of its discounted "
+            f"time in the {self.poorly_visited} states (of {self.num_states}) that were poorly visited after round "
+            f"{self.round_number}."
+        )
+
+    @property
+    def assumption(self) -> str:
+        """What the guarantee rests on."""
+        if self.poorly_visited == 0:
+            return "Nothing is assumed."
+        return (
+            f"Assumed: the policy learned in round {self.round_number} is within epsilon = {figure(self.epsilon)} of "
+            "optimal for the reward 1 on those states, from that round's resets (normalised values)."
+        )
+
+    def _title(self) -> str:
+        return f"Certificate at confidence {self.confidence:g}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("limit on max_pi d(K)", figure(self.limit)),
+            ("of which seen", f"{figure(self.visitation_limit)} ({self.hits:,} of {self.visits:,} visits)"),
+            ("of which assumed", figure(self.epsilon / RHO_WEIGHT)),
+            ("steps taken", f"{self.samples:,}"),
+        ]
+
+    def _notes(self) -> list[str]:
+        return [self.statement, self.assumption]
+
+    def _derived(self) -> dict[str, Any]:
+        return {"statement": self.statement, "assumption": self.assumption}
+
+
+def clopper_pearson_upper(hits: int, count: int, delta: float) -> float:
+    """The largest probability under which so few hits have a chance of delta or more."""
+    from scipy.special import betaincinv
+
+    hits, count = check_count(hits, "hits"), check_count(count, "count", least=1)
+    if hits > count:
+        raise ValueError(f"hits is {hits} of {count}, expected no more hits than trials")
+    delta = check_probability(delta, "delta")
+    return 1.0 if hits == count else float(betaincinv(hits + 1, count - hits, 1.0 - delta))
+
+
+def certify(
+    world: World,
+    exploration: Exploration,
+    *,
+    delta: float,
+    epsilon: float | None = None,
+    visits: int = DEFAULT_VISITS,
+    round_number: int | None = None,
+    optimizer_delta: float = 0.0,
+    gamma: float | None = None,
+) -> Certificate:
+    """Draw fresh visits and certify how often any policy can visit the states that are still poorly visited.
+
+    Args:
+        world: the world that was explored; every step is counted in ``world.samples``.
+        exploration: what `explore` returned.
+        delta: the probability with which the samples may mislead.
+        epsilon: eps_n, how far from optimal the optimizer is assumed to be in that round (normalised, from its resets,
+            for the curiosity reward alone). It has to be stated; there is no default.
+        visits: how many walks to draw.
+        round_number: which round's K_n; the last if None. Choose it before looking at any certificate.
+        optimizer_delta: the probability with which the optimizer may miss epsilon; lowers the confidence.
+        gamma: if given, checked to be the exploration's own.
+
+    Raises:
+        CertificateError: if epsilon is not stated, or if the limit would be one or more and so say nothing.
+    """
+    gamma = check_exploration(exploration, world, gamma)
+    delta = check_probability(delta, "delta")
+    visits = check_count(visits, "visits", least=1)
+    number = check_round(round_number, len(exploration.rounds))
+    missed = check_not_negative(optimizer_delta, "optimizer_delta")
+    if delta + missed >= 1.0:
+        raise ValueError(f"delta + optimizer_delta is {delta + missed}, expected less than 1")
+    if epsilon is None:
+        raise CertificateError(
+            "no certificate without an assumption on the optimizer: state epsilon=..., how far from optimal its policy "
+            "may be; certify_counts needs no such assumption"
+        )
+    assumed = check_not_negative(epsilon, "epsilon") / RHO_WEIGHT
+    round_ = exploration.rounds[number]
+    _require_informative(clopper_pearson_upper(0, visits, delta) + assumed, visits, assumed, "at best")
+    before = world.samples
+    if round_.poorly_visited.any():
+        counts = visit(world, round_.learned_policy, gamma=gamma, count=visits)
+        hits = int(counts[round_.poorly_visited].sum())
+        reach = clopper_pearson_upper(hits, visits, delta)
+        limit = reach + assumed
+    else:  # no policy can visit no state at all: nothing to draw, nothing to assume
+        visits, hits, reach, limit = 0, 0, 0.0, 0.0
+    _require_informative(limit, visits, assumed, f"with {hits} hits")
+    return Certificate(
+        limit=limit,
+        confidence=1.0 - delta - missed,
+        epsilon=assumed * RHO_WEIGHT,
+        round_number=number,
+        poorly_visited=int(round_.poorly_visited.sum()),
+        num_states=world.num_states,
+        gamma=gamma,
+        visits=visits,
+        hits=hits,
+        visitation_limit=reach,
+        samples=world.samples - before,
+    )
+
+
+def _require_informative(limit: float, visits: int, assumed: float, how: str) -> None:
+    """Refuse a limit that every probability satisfies."""
+    if limit >= 1.0:
+        raise CertificateError(
+            f"the limit from {visits} visits is {limit:.3g} {how} ({assumed:.3g} of it assumed as epsilon / "
+            f"{RHO_WEIGHT:g}), which certifies nothing; draw more visits, or train the optimizer to a smaller epsilon"
+        )

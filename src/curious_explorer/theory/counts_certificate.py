@@ -1,0 +1,305 @@
+"""A certificate from counts alone: how often any policy can visit a set of states, whatever the optimizer did.
+
+Let n(s, a) be how often the pair was tried and p^(.|s, a) the observed frequencies of what followed. Tries are chosen
+adaptively and n is random; but whatever rule decides when to try a pair again, the successors of its first, second, ...
+try are independent draws from P(.|s, a). So it is enough that a bound for fixed n holds for every n at once, which it
+does when the n-th count of each pair is given the share delta / (|S| |A| n (n + 1)): these sum to delta over pairs and
+n. Two such regions for the rows of P:
+
+- ``"l1"``: the L1 ball of Weissman et al. (2003), |p - p^|_1 <= r(n) with
+  r(n) = sqrt((2 / n) (ln(2^|S| - 2) + ln(|S| |A| n (n + 1) / delta)));
+- ``"entries"``: every entry p(s') between its Clopper-Pearson limits, at a share 1 / |S| of that for each s'. Where few
+  states can follow, as in most worlds, this is far smaller: an unseen successor has at most about ln(1 / share) / n.
+
+With probability 1 - delta every row of P lies in its region, and then the fixed point of
+
+    v(s) = (1 - gamma) 1{s in K} + gamma max_a max {p v : p in the region of (s, a)}
+
+is at least V*(s) = max_pi d_s^pi(K) for **every** set K, also one that was chosen after looking at the data. Pairs that
+were never tried may lead anywhere. Nothing is assumed about the optimizer. ``"both"``, the default, gives each region
+half of delta and takes the smaller expectation for each pair.
+
+What is used besides the counts, and said in the certificate: which states are terminal (their rows are known), and
+either rho, or fresh restarts whose mean value is bounded by Maurer and Pontil's empirical Bernstein inequality (2009).
+
+Recorded transitions qualify because a world records each step of an episode when it is taken, before its outcome can
+influence anything; a record that drops episodes for how they went would not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curious_explorer.errors import CertificateError
+from curious_explorer.explorer import Exploration
+from curious_explorer.mdp.validation import as_distribution, check_count, check_gamma
+from curious_explorer.sampling import RollIn, TransitionCounts, World
+from curious_explorer.sampling.recording import merge_transitions
+from curious_explorer.theory.checks import check_exploration, check_probability, check_states
+from curious_explorer.theory.reports import Floats, Mask, Report, figure
+
+REGIONS = ("l1", "entries", "both")
+GOAL = 1e-9
+MOST_SWEEPS = 100_000
+DEFAULT_RESTARTS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class CountsCertificate(Report):
+    """With the confidence given, no policy's discounted visitation of K from rho exceeds ``limit``."""
+
+    limit: float
+    confidence: float
+    poorly_visited: int
+    num_states: int
+    gamma: float
+    samples: int
+    """The transitions counted, all of them."""
+    pairs_tried: int
+    pairs: int
+    """Pairs whose row was to be learned: those of states that are not terminal."""
+    fewest_tries: int
+    """Of any such pair."""
+    start_known: bool
+    restarts: int
+    """Fresh restarts drawn because the start was not given; they take no step."""
+    terminal_states: int
+    region: str
+    sweeps: int
+
+    @property
+    def statement(self) -> str:
+        """What is guaranteed, in one sentence."""
+        return (
+            f"With confidence {self.confidence:g}, no policy spends more than {figure(self.limit)} of its discounted "
+            f"time in the {self.poorly_visited} states (of {self.num_states}) in question."
+        )
+
+    @property
+    def assumption(self) -> str:
+        """What the guarantee rests on."""
+        start = "the start as given" if self.start_known else f"{self.restarts:,} fresh restarts"
+        ends = f", and the {self.terminal_states} states given as terminal" if self.terminal_states else ""
+        return f"Nothing is assumed about the optimizer; used are the counts, {start}{ends}."
+
+    def _title(self) -> str:
+        return f"Certificate from counts at confidence {self.confidence:g}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("limit on max_pi d(K)", figure(self.limit)),
+            ("transitions counted", f"{self.samples:,}"),
+            ("pairs tried", f"{self.pairs_tried:,} of {self.pairs:,}"),
+            ("fewest tries of a pair", f"{self.fewest_tries:,}"),
+        ]
+
+    def _notes(self) -> list[str]:
+        return [self.statement, self.assumption]
+
+    def _derived(self) -> dict[str, Any]:
+        return {"statement": self.statement, "assumption": self.assumption}
+
+
+def certify_counts(
+    world: World,
+    counts: TransitionCounts | Exploration,
+    *,
+    delta: float,
+    poorly_visited: ArrayLike | None = None,
+    gamma: float | None = None,
+    start: int | ArrayLike | None = None,
+    terminal: ArrayLike | None = None,
+    restarts: int = DEFAULT_RESTARTS,
+    region: str = "both",
+) -> CountsCertificate:
+    """Certify from counted transitions how often any policy can visit a set of states.
+
+    Args:
+        world: where the counts come from.
+        counts: the transitions, or an exploration made with ``record=True``, all of whose rounds are used.
+        delta: the probability with which the samples may mislead.
+        poorly_visited: K, a mask or state indices; an exploration's last K_n if None.
+        gamma: the discount; an exploration's own if None.
+        start: rho, if it is known: a state or a distribution. Otherwise it is sampled, at half of delta.
+        terminal: a mask or indices of states known to be terminal; none if None.
+        restarts: how many restarts to draw if the start is not given.
+        region: "l1", "entries" or "both": how transitions are bounded.
+
+    Raises:
+        CertificateError: if nothing was recorded, or if the limit would be one that holds whatever was counted.
+    """
+    delta = check_probability(delta, "delta")
+    parts, mask, gamma = _what_was_seen(world, counts, poorly_visited, gamma)
+    ends = check_states([] if terminal is None else terminal, world.num_states, "terminal")
+    for part in parts:
+        check_counts(part, world, ends)
+    seen = merge_transitions(parts, world.num_states, world.num_actions)
+    if seen.times.size == 0:
+        raise CertificateError("no transition was counted; explore with record=True, or run episodes with record=True")
+    rho = None if start is None else as_distribution(start, world.num_states, "start")
+    restarts = check_count(restarts, "restarts", least=2)
+    if region not in REGIONS:
+        raise ValueError(f"region is {region!r}, expected one of {', '.join(map(repr, REGIONS))}")
+    share = delta if rho is not None else 0.5 * delta
+    values, _, sweeps = optimistic_visitation(
+        seen, mask, num_actions=world.num_actions, gamma=gamma, delta=share, terminal=ends, region=region
+    )
+    # What holds in every world, whatever its transitions: from the first step on, all the time may be spent in K.
+    anywhere = np.where(ends, mask, (1.0 - gamma) * mask + gamma)
+    if rho is not None:
+        limit, known_anyway = float(rho @ values), float(rho @ anywhere)
+    else:
+        starts = world.walk(RollIn.from_start(), restarts)
+        limit, known_anyway = bernstein_upper(values[starts], 0.5 * delta), float(anywhere[starts].mean())
+    tries = np.bincount(
+        seen.state * world.num_actions + seen.action,
+        weights=seen.times,
+        minlength=world.num_states * world.num_actions,
+    )[np.repeat(~ends, world.num_actions)]
+    if mask.any() and limit >= known_anyway - GOAL:
+        raise CertificateError(
+            f"from {int(seen.times.sum()):,} transitions the limit is {limit:.3g}, which holds in every world and so "
+            f"certifies nothing; {int((tries == 0).sum()):,} of {tries.size:,} pairs were never tried: count more "
+            "transitions, or name terminal states"
+        )
+    return CountsCertificate(
+        limit=limit,
+        confidence=1.0 - delta,
+        poorly_visited=int(mask.sum()),
+        num_states=world.num_states,
+        gamma=gamma,
+        samples=int(seen.times.sum()),
+        pairs_tried=int((tries > 0).sum()),
+        pairs=tries.size,
+        fewest_tries=int(tries.min()) if tries.size else 0,
+        start_known=rho is not None,
+        restarts=0 if rho is not None else restarts,
+        terminal_states=int(ends.sum()),
+        region=region,
+        sweeps=sweeps,
+    )
+
+
+def weissman_radius(tries: ArrayLike, *, num_states: int, num_actions: int, delta: float) -> Floats:
+    """r(n) for each entry of ``tries``, valid for all pairs and all n at once; 2, the whole simplex, for n = 0."""
+    count = np.asarray(tries, dtype=np.float64)
+    if num_states == 1:
+        return np.zeros(count.shape)
+    subsets = num_states * math.log(2.0) + math.log1p(-(2.0 ** (1 - num_states)))  # ln(2^S - 2)
+    positive = np.maximum(count, 1.0)
+    shares = np.log(num_states * num_actions / delta) + np.log(positive) + np.log(positive + 1.0)
+    radius = np.sqrt(2.0 / positive * (subsets + shares))
+    return np.where(count > 0.0, np.minimum(radius, 2.0), 2.0)
+
+
+def entry_limits(
+    hits: Floats, tries: Floats, *, num_states: int, num_actions: int, delta: float
+) -> tuple[Floats, Floats]:
+    """Clopper-Pearson limits on single entries, valid for all pairs, successors and n at once; [0, 1] for n = 0."""
+    from scipy.special import betainccinv, betaincinv
+
+    count = np.maximum(tries, 1.0)
+    share = delta / (2.0 * num_states**2 * num_actions * count * (count + 1.0))  # half for each side
+    lower = np.where(hits > 0.0, betaincinv(np.maximum(hits, 1.0), count - np.maximum(hits, 1.0) + 1.0, share), 0.0)
+    upper = np.where(hits < tries, betainccinv(hits + 1.0, np.maximum(count - hits, 1.0), share), 1.0)
+    return lower, upper
+
+
+def optimistic_visitation(
+    counts: TransitionCounts,
+    poorly_visited: Mask,
+    *,
+    num_actions: int,
+    gamma: float,
+    delta: float,
+    terminal: Mask,
+    region: str = "both",
+) -> tuple[Floats, Floats, int]:
+    """Upper bounds on max_pi d_s^pi(K) from every state, shape (S,); L1 radii, shape (S * A,); sweeps."""
+    from curious_explorer.theory.counts_kernels import optimistic_values
+
+    num_states = poorly_visited.size
+    ends = np.flatnonzero(terminal)
+    stay = np.repeat(ends, num_actions)
+    stay_pair = stay * num_actions + np.tile(np.arange(num_actions), ends.size)
+    pair = np.concatenate([counts.state * num_actions + counts.action, stay_pair])
+    target = np.concatenate([counts.next_state, stay])
+    times = np.concatenate([counts.times, np.ones(stay.size, dtype=np.int64)]).astype(np.float64)
+    order = np.argsort(pair, kind="stable")
+    pair, target, times = pair[order], target[order], times[order]
+    num_pairs = num_states * num_actions
+    tries: Floats = np.bincount(pair, weights=times, minlength=num_pairs).astype(np.float64)
+    share = 0.5 * delta if region == "both" else delta
+    radius = np.full(num_pairs, 2.0)
+    lower, upper, unseen = np.zeros(times.size), np.ones(times.size), np.ones(num_pairs)
+    if region != "entries":
+        radius = weissman_radius(tries, num_states=num_states, num_actions=num_actions, delta=share)
+    if region != "l1":
+        limits = partial(entry_limits, num_states=num_states, num_actions=num_actions, delta=share)
+        lower, upper = limits(times, tries[pair])
+        unseen = limits(np.zeros(num_pairs), tries)[1]
+    known = terminal[pair // num_actions]
+    lower[known] = upper[known] = 1.0
+    radius.reshape(num_states, num_actions)[terminal] = 0.0
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=num_pairs))]).astype(np.int64)
+    rows = (indptr, target.astype(np.int64), times / tries[pair], radius, lower, upper, unseen)
+    source = (1.0 - gamma) * poorly_visited.astype(np.float64)
+    values, sweeps = optimistic_values(rows, num_actions, source, gamma, GOAL, MOST_SWEEPS)
+    return values, radius, int(sweeps)
+
+
+def check_counts(counts: TransitionCounts, world: World, terminal: Mask) -> None:
+    """Refuse counts that cannot have come from the world."""
+    columns = [np.asarray(column) for column in counts[:4]]
+    if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
+        raise ValueError(f"counts has columns of shapes {[column.shape for column in columns]}, expected equal lengths")
+    sizes = (world.num_states, world.num_actions, world.num_states)
+    for name, column, size in zip(("state", "action", "next_state"), columns[:3], sizes, strict=True):
+        if not np.issubdtype(column.dtype, np.integer):
+            raise ValueError(f"counts.{name} holds {column.dtype}, expected whole numbers")
+        outside = np.flatnonzero((column < 0) | (column >= size))
+        if outside.size:
+            raise ValueError(
+                f"counts.{name}[{outside[0]}] is {column[outside[0]]}, but the world has indices from 0 to {size - 1}; "
+                "these counts do not belong to this world"
+            )
+    if not np.issubdtype(columns[3].dtype, np.integer) or (columns[3] < 1).any():
+        raise ValueError("counts.times must hold whole numbers of at least 1")
+    left = np.flatnonzero(terminal[columns[0]])
+    if left.size:
+        raise ValueError(
+            f"counts hold a transition out of state {columns[0][left[0]]}, which was given as terminal; these "
+            "counts do not belong to this world, or the state is not terminal"
+        )
+
+
+def bernstein_upper(values: Floats, delta: float) -> float:
+    """An upper confidence limit on the mean of independent numbers in [0, 1] (Maurer and Pontil 2009, Theorem 4)."""
+    logarithm = math.log(2.0 / delta)
+    spread = math.sqrt(2.0 * float(values.var(ddof=1)) * logarithm / values.size)
+    return min(1.0, float(values.mean()) + spread + 7.0 * logarithm / (3.0 * (values.size - 1)))
+
+
+def _what_was_seen(
+    world: World, counts: TransitionCounts | Exploration, poorly_visited: ArrayLike | None, gamma: float | None
+) -> tuple[list[TransitionCounts], Mask, float]:
+    if isinstance(counts, Exploration):
+        gamma = check_exploration(counts, world, gamma)
+        seen = [round_.seen for round_ in counts.rounds]
+        missing = [n for n, part in enumerate(seen) if part is None]
+        if missing:
+            raise CertificateError(f"round {missing[0]} recorded no transitions; explore with record=True")
+        chosen = counts.rounds[-1].poorly_visited if poorly_visited is None else poorly_visited
+        parts = [part for part in seen if part is not None]
+        return parts, check_states(chosen, world.num_states, "poorly_visited"), gamma
+    if poorly_visited is None or gamma is None:
+        raise ValueError("counts alone do not say which states and which discount; give poorly_visited and gamma")
+    if not isinstance(counts, TransitionCounts):
+        raise ValueError(f"counts is a {type(counts).__name__}, expected TransitionCounts or an Exploration")
+    return [counts], check_states(poorly_visited, world.num_states, "poorly_visited"), check_gamma(gamma)

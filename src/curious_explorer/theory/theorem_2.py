@@ -1,0 +1,154 @@
+"""Theorem 2 of the paper: Theorem 1 with the optimizer's error replaced by a rate for REINFORCE.
+
+The rate is quoted by the paper from Zhang, Kim, O'Donoghue and Boyd (AAAI 2021, Theorem 6). After i episodes from mu,
+with probability 1 - delta, for a universal constant C that nobody states,
+
+    E(i, delta, m) = C |S|^2 |A|^2 / (1 - gamma)^2 * log(i / delta)^(5/2) / i^(1/6) * m^2,
+
+where m is a mismatch. **C is unverified**: it is an argument here, with default 1, so figures show how the bound scales
+and never certify anything. Three things are repaired:
+
+- the printed proof ends with the false Lemma 2. It is not needed: step (1) of `theorem_1` uses only the error of
+  pi_{n+1} *from rho*, and the rate in the form of Theorem 3 bounds that with m_n = max_s d_rho^{pi*_n}(s) / mu_n(s),
+  pi*_n being optimal for the reward 1 on K_n. So the error enters once and not 1 / w = 2 times;
+- with N rounds the failure probabilities must be delta / N each;
+- log(N i / delta) = log(i / delta) + log N stays inside the power; printed, log N became a factor (zero for N = 1).
+
+    printed    2 log N sum_n E(i_n, delta, max_s max_pi d(s) / mu_n(s)) + 2 sum_s beta_nt(s) + 2 e
+    repaired     sum_n E(i_n, delta / N, m_n) + the rest of the repaired form of `theorem_1`
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curious_explorer.exact import max_visitation
+from curious_explorer.explorer import Exploration
+from curious_explorer.mdp import FiniteMDP
+from curious_explorer.reset.exact_distribution import exact_visits
+from curious_explorer.reset.model import RHO_WEIGHT
+from curious_explorer.theory.checks import check_exploration, check_per_round, check_positive, check_probability
+from curious_explorer.theory.quantities import largest_ratio, mismatch_coefficient
+from curious_explorer.theory.reports import Floats, Report, Rows, figure
+from curious_explorer.theory.theorem_1 import theorem_1
+
+UNVERIFIED = "The constant C is unverified: this shows how the bound scales, and certifies nothing."
+
+
+def reinforce_rate(
+    num_states: int,
+    num_actions: int,
+    gamma: float,
+    episodes: float,
+    delta: float,
+    mismatch: float,
+    *,
+    constant: float = 1.0,
+    horizon_power: int = 2,
+    mismatch_power: int = 2,
+) -> float:
+    """E(i, delta, m) as printed in the paper's quotation; the constant is unverified."""
+    size = (num_states * num_actions) ** 2 / (1.0 - gamma) ** horizon_power
+    logarithm = max(0.0, math.log(episodes / delta))
+    return float(constant * size * logarithm**2.5 / episodes ** (1.0 / 6.0) * mismatch**mismatch_power)
+
+
+@dataclass(frozen=True, eq=False)
+class Theorem2(Report):
+    """Both sides of Theorem 2, one entry for each round; sums run over the rounds up to and with it."""
+
+    gamma: float
+    delta: float
+    constant: float
+    episodes: Floats
+    mismatches: Floats
+    """max_s d_rho^{pi*_n}(s) / mu_n(s), round by round."""
+    worst_mismatches: Floats
+    """max_s max_pi d_rho^pi(s) / mu_n(s), round by round."""
+    left: Floats
+    printed: Floats
+    repaired: Floats
+    constant_verified: bool = False
+
+    @property
+    def vacuous(self) -> dict[str, bool]:
+        """For each form, whether its bound says nothing."""
+        rounds = self.episodes.size
+        return {"printed": bool(self.printed[-1] >= rounds), "repaired": bool(self.repaired[-1] >= rounds)}
+
+    def _title(self) -> str:
+        return f"Theorem 2 after {self.episodes.size} rounds, gamma {self.gamma:g}, constant {self.constant:g}"
+
+    def _rounds(self) -> Rows:
+        columns = (self.mismatches, self.left, self.repaired, self.printed)
+        cells = [[str(n), *(figure(column[n]) for column in columns)] for n in range(self.left.size)]
+        return ("round", "mismatch", "sum of max d(K_n)", "repaired", "printed"), cells
+
+    def _notes(self) -> list[str]:
+        empty = " The repaired bound is vacuous here." if self.vacuous["repaired"] else ""
+        return [UNVERIFIED + empty]
+
+    def _derived(self) -> dict[str, Any]:
+        slacks = {"printed_slack": self.printed - self.left, "repaired_slack": self.repaired - self.left}
+        return {**slacks, "vacuous": self.vacuous}
+
+
+def theorem_2(
+    mdp: FiniteMDP,
+    exploration: Exploration,
+    *,
+    episodes: ArrayLike,
+    delta: float,
+    constant: float = 1.0,
+    gamma: float | None = None,
+) -> Theorem2:
+    """Both sides of Theorem 2 for an exploration with REINFORCE.
+
+    Args:
+        mdp: the MDP that was explored.
+        exploration: what `explore` returned.
+        episodes: i(n), the episodes of each round, or one number for all.
+        delta: the probability with which the statement may fail.
+        constant: C, which nobody states.
+        gamma: if given, checked to be the exploration's own.
+    """
+    gamma = check_exploration(exploration, mdp, gamma)
+    rounds = len(exploration.rounds)
+    counts = check_per_round(episodes, rounds, "episodes")
+    if (counts < 1.0).any():
+        raise ValueError(f"episodes holds {counts.min():g}, expected at least one episode a round")
+    delta, constant = check_probability(delta, "delta"), check_positive(constant, "constant")
+    sums = theorem_1(mdp, exploration, np.zeros(rounds))
+    most = max_visitation(mdp, gamma=gamma)
+    rho = mdp.start / mdp.start.sum()
+    mismatches, worst = np.ones(rounds), np.ones(rounds)
+    for n, visited in enumerate(exact_visits(exploration.reset_model, mdp)[:-1]):
+        mu = RHO_WEIGHT * rho + (1.0 - RHO_WEIGHT) * visited
+        poorly = exploration.rounds[n].curiosity_reward
+        rewards = np.repeat(poorly[:, None], mdp.num_actions, axis=1)
+        mismatches[n] = mismatch_coefficient(mdp, mu / mu.sum(), gamma=gamma, rewards=rewards)
+        worst[n] = largest_ratio(most, mu)
+
+    def errors(share: float, factors: Floats) -> Floats:
+        terms = [
+            reinforce_rate(mdp.num_states, mdp.num_actions, gamma, count, share, factor, constant=constant)
+            for count, factor in zip(counts, factors, strict=True)
+        ]
+        return np.cumsum(terms)
+
+    return Theorem2(
+        gamma=gamma,
+        delta=delta,
+        constant=constant,
+        episodes=counts,
+        mismatches=mismatches,
+        worst_mismatches=worst,
+        left=sums.left,
+        printed=sums.printed + 2.0 * np.log(np.arange(1, rounds + 1)) * errors(delta, worst),
+        repaired=sums.repaired + errors(delta / rounds, mismatches),
+    )
