@@ -8,6 +8,7 @@ optimizer from another is only the step it takes from the batch's statistics.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ HORIZON_LEFT = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCriticSettings:
-    """What both optimizers can be told."""
+class ActorCritic(ABC):
+    """The loop, and what every optimizer that uses it can be told; a subclass says which step to take."""
 
     updates: int = 100
     """How many times the policy is changed, if the budget allows."""
@@ -50,70 +51,68 @@ class ActorCriticSettings:
             if not 0.0 <= value <= most or not math.isfinite(value):
                 raise ValueError(f"{name} is {value!r}, expected a finite number from 0 to {most:g}")
 
+    @abstractmethod
+    def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+        """Change logits and policy in place; return None, or the reason why nothing was changed."""
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Callable[[Floats, int], None] | None = None,
+    ) -> OptimizerResult:
+        """Alternate batches and steps until the updates are done or the budget is spent; see `Optimizer`.
+
+        ``watch`` is called with the policy and the samples used before the first update and after each one.
+        """
+        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        shape = (world.num_states, world.num_actions)
+        logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
+        asked: dict[str, Any] = {
+            "episodes": self.episodes,
+            "horizon": self.horizon or default_horizon(task.gamma),
+            "gamma": task.gamma,
+            "reset": task.roll_in,
+            "trace": self.trace,
+            **task.rewards(),
+        }
+        used, run = 0, 0
+        curve: list[tuple[int, float, int]] = []
+        verdicts: Counter[str | None] = Counter()
+        occupancy = None
+        if watch is not None:
+            watch(policy, used)
+        for _ in range(self.updates):
+            left = None if task.budget is None else task.budget - used
+            if left == 0:
+                break
+            batch = world.episodes(policy, critic=critic, max_samples=left, **asked)
+            used += batch.samples
+            if len(batch.returns) == 0:
+                break
+            run += len(batch.returns)
+            verdicts[self.take_step(logits, policy, batch)] += 1
+            improve_critic(critic, batch, self.critic_memory)
+            occupancy = batch.occupancy / batch.occupancy.sum()
+            curve.append((used, float(batch.returns.mean()), run))
+            if watch is not None:
+                watch(policy, used)
+        return OptimizerResult(
+            policy=frozen(policy),
+            samples=used,
+            curve=learning_curve(curve),
+            occupancy=occupancy,
+            **tally(verdicts),
+        )
+
 
 def default_horizon(gamma: float) -> int:
     """The number of steps after which `HORIZON_LEFT` of the discounted future is left."""
     return max(1, math.ceil(math.log(HORIZON_LEFT) / math.log(gamma))) if gamma > 0.0 else 1
-
-
-TakeStep = Callable[[Floats, Floats, EpisodeStatistics], str | None]
-"""Changes logits and policy in place; returns None, or the reason why it changed nothing."""
-
-
-def learn(
-    settings: ActorCriticSettings,
-    take_step: TakeStep,
-    world: World,
-    reset: Reset | RollIn | None,
-    *,
-    gamma: float,
-    reward: Reward | None,
-    budget: int | None,
-    watch: Callable[[Floats, int], None] | None = None,
-) -> OptimizerResult:
-    """Alternate batches and steps until the updates are done or the budget is spent.
-
-    ``watch`` is called with the policy and the samples used before the first update and after each one.
-    """
-    task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-    shape = (world.num_states, world.num_actions)
-    logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
-    asked: dict[str, Any] = {
-        "episodes": settings.episodes,
-        "horizon": settings.horizon or default_horizon(task.gamma),
-        "gamma": task.gamma,
-        "reset": task.roll_in,
-        "trace": settings.trace,
-        **task.rewards(),
-    }
-    used, run = 0, 0
-    curve: list[tuple[int, float, int]] = []
-    verdicts: Counter[str | None] = Counter()
-    occupancy = None
-    if watch is not None:
-        watch(policy, used)
-    for _ in range(settings.updates):
-        left = None if task.budget is None else task.budget - used
-        if left == 0:
-            break
-        batch = world.episodes(policy, critic=critic, max_samples=left, **asked)
-        used += batch.samples
-        if len(batch.returns) == 0:
-            break
-        run += len(batch.returns)
-        verdicts[take_step(logits, policy, batch)] += 1
-        improve_critic(critic, batch, settings.critic_memory)
-        occupancy = batch.occupancy / batch.occupancy.sum()
-        curve.append((used, float(batch.returns.mean()), run))
-        if watch is not None:
-            watch(policy, used)
-    return OptimizerResult(
-        policy=frozen(policy),
-        samples=used,
-        curve=learning_curve(curve),
-        occupancy=occupancy,
-        **tally(verdicts),
-    )
 
 
 def improve_critic(critic: Floats, batch: EpisodeStatistics, memory: float) -> None:

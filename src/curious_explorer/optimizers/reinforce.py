@@ -10,21 +10,19 @@ and the step is plain ascent along it. This is the practical mode; `Reinforce.th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from curious_explorer.optimizers.actor_critic import ActorCriticSettings, learn
+from curious_explorer.optimizers.actor_critic import ActorCritic
 from curious_explorer.optimizers.gradient_step import ascend
-from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward
+from curious_explorer.optimizers.protocol import Floats
 from curious_explorer.optimizers.reinforce_theory import TheoryReinforce
-from curious_explorer.sampling import EpisodeStatistics, RollIn, World
-from curious_explorer.sampling.visit import Reset
+from curious_explorer.sampling import EpisodeStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reinforce(ActorCriticSettings):
-    """REINFORCE on tables; see `ActorCriticSettings` for what it shares with `TRPO`."""
+class Reinforce(ActorCritic):
+    """REINFORCE on tables; see `ActorCritic` for what it shares with `TRPO`."""
 
     learning_rate: float = 100.0
     """The step along the mean gradient of an episode. Large, because the gradient of a rarely reached state is tiny."""
@@ -39,20 +37,8 @@ class Reinforce(ActorCriticSettings):
         """REINFORCE tuned by Zhang et al. (2021), with its guarantee and its tiny steps; see `TheoryReinforce`."""
         return TheoryReinforce(**settings)
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Callable[[Floats, int], None] | None = None,
-    ) -> OptimizerResult:
-        """Learn a policy; see `Optimizer`."""
-        return learn(self, self._step, world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch)
-
-    def _step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+    def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+        """Ascend along the mean gradient of an episode."""
         rate = self.learning_rate / len(batch.returns)
         moved = ascend(logits, policy, batch.weight, batch.advantage_sum, rate)
         return None if moved else "no advantage to follow"

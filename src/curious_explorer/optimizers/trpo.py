@@ -7,19 +7,17 @@ never above its limit, and where the batch carries no signal the old parameters 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from curious_explorer.optimizers.actor_critic import ActorCriticSettings, learn
-from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward
+from curious_explorer.optimizers.actor_critic import ActorCritic
+from curious_explorer.optimizers.protocol import Floats
 from curious_explorer.optimizers.trust_region import ACCEPTED, NO_SIGNAL, natural_step
-from curious_explorer.sampling import EpisodeStatistics, RollIn, World
-from curious_explorer.sampling.visit import Reset
+from curious_explorer.sampling import EpisodeStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
-class TRPO(ActorCriticSettings):
-    """TRPO on tables; see `ActorCriticSettings` for what it shares with `Reinforce`."""
+class TRPO(ActorCritic):
+    """TRPO on tables; see `ActorCritic` for what it shares with `Reinforce`."""
 
     max_kl: float = 0.05
     """The trust region: how far the policy may move in an update, on average over the batch's states."""
@@ -35,20 +33,8 @@ class TRPO(ActorCriticSettings):
         if not 0.0 <= self.advantage_memory < float("inf"):
             raise ValueError(f"advantage_memory is {self.advantage_memory!r}, expected a number that is not negative")
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Callable[[Floats, int], None] | None = None,
-    ) -> OptimizerResult:
-        """Learn a policy; see `Optimizer`."""
-        return learn(self, self._step, world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch)
-
-    def _step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+    def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
+        """Take the natural step to the edge of the trust region, or none."""
         sums = (batch.weight, batch.advantage_sum)
         verdict, _ = natural_step(logits, policy, *sums, self.max_kl, float(self.advantage_memory))
         if verdict == ACCEPTED:

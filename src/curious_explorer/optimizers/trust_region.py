@@ -36,7 +36,8 @@ def natural_step(
 ) -> tuple[int, float]:
     """Change ``logits`` and ``policy`` (both (S, A)) by the largest step inside the trust region.
 
-    The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the verdict and the mean divergence of the step taken; without acceptance nothing is changed.
+    The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the
+    verdict and the mean divergence of the step taken; without acceptance nothing is changed.
     """
     num_states, num_actions = policy.shape
     advantage = np.zeros((num_states, num_actions))
