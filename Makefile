@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 .PHONY: run test lint bench docs setup clean
 .DEFAULT_GOAL := run
 
-run: setup  ## a small demonstration that ends in a picture
-	$(BIN)/curious-explorer demo --out results/demo
+run: setup  ## the paper's experiments: table, figures, video and page in results/reproduction
+	$(BIN)/curious-explorer reproduce --out results/reproduction --resume
 
 test: lint  ## lint, types and the whole test suite
 	$(BIN)/python -m pytest

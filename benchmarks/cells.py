@@ -15,7 +15,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from curious_explorer.experiments.cells import Cell, CellRun, grid, run_cell, tuned_settings
+from curious_explorer.experiments.cells import Cell, grid
+from curious_explorer.experiments.presets import tuned_settings
+from curious_explorer.experiments.running import CellRun, run_cell
 
 
 def run(job: tuple[Cell, int]) -> CellRun:

@@ -69,7 +69,7 @@ class Proxy:
 
     def __init__(self, world):
         asked = {}
-        for method in ("identity", "position", "restore", "restart", "step", "walk", "episodes"):
+        for method in ("identity", "position", "restore", "restart", "step", "walk", "episodes", "follow", "learn_q"):
             asked[method] = getattr(world, method)
         self.__dict__.update(asked)
         self._count = lambda: world.samples  # a closure, so that the world itself is out of reach

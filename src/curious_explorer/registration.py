@@ -14,6 +14,12 @@ ENVIRONMENT_IDS = {
     f"{NAMESPACE}/CombinationLock-v0": "combination_lock",
     f"{NAMESPACE}/AgarwalChain-v0": "agarwal_chain",
     f"{NAMESPACE}/Garnet-v0": "garnet",
+    f"{NAMESPACE}/RiverSwim-v0": "river_swim",
+    f"{NAMESPACE}/DeepSea-v0": "deep_sea",
+    f"{NAMESPACE}/BidirectionalLock-v0": "bidirectional_lock",
+    f"{NAMESPACE}/NoisyTV-v0": "noisy_tv",
+    f"{NAMESPACE}/BranchingTree-v0": "branching_tree",
+    f"{NAMESPACE}/OneWayMaze-v0": "one_way_maze",
 }
 """Each id, and the function of `curious_explorer.environments` behind it, whose arguments ``gymnasium.make`` takes."""
 
@@ -22,6 +28,12 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "combination_lock": {"depth": 5},
     "agarwal_chain": {"length": 5},
     "garnet": {"num_states": 50},
+    "river_swim": {"num_states": 6},  # the published size
+    "deep_sea": {"size": 10},  # bsuite's smallest
+    "bidirectional_lock": {"horizon": 5},
+    "noisy_tv": {"screens": 50},
+    "branching_tree": {"depth": 5},
+    "one_way_maze": {"height": 8},
 }
 
 

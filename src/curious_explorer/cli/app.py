@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+from curious_explorer.cli.compare import compare
+from curious_explorer.cli.exploring import explore
+from curious_explorer.cli.reproduce import reproduce
+from curious_explorer.cli.theory_commands import certify, hardness, plan
+
 app = typer.Typer(
     name="curious-explorer",
     help="Exploration for reinforcement learning when the reward is never seen.",
@@ -20,6 +25,14 @@ app = typer.Typer(
 @app.callback()
 def root() -> None:
     """Exploration for reinforcement learning when the reward is never seen."""
+
+
+app.command(epilog="Example: curious-explorer reproduce --quick --out results/quick")(reproduce)
+app.command(epilog="Example: curious-explorer compare --environments dcl/10,cct/10 --budget 1000000")(compare)
+app.command(epilog="Example: curious-explorer explore dcl/20 --optimizer trpo --out results/lock")(explore)
+app.command(epilog="Example: curious-explorer hardness FrozenLake-v1 --gamma 0.99")(hardness)
+app.command(epilog="Example: curious-explorer plan dcl/20 --eta 0.1 --delta 0.05")(plan)
+app.command(epilog="Example: curious-explorer certify results/lock --delta 0.05")(certify)
 
 
 @app.command(epilog="Example: curious-explorer demo --depth 10 --out results/demo")

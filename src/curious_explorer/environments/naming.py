@@ -1,6 +1,7 @@
 """Environments by name, as a command line gives them.
 
-- ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``: the zoo, with a depth, a length or a number of states;
+- ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``, ...: the zoo (see `SHORT_NAMES`), with a depth, a length or a
+  number of states; for ``tv``, the number of pictures;
 - ``FrozenLake-v1``, ``Taxi-v3``, ...: any Gymnasium environment that shows its table of transitions;
 - ``lock.json``, ``lock.npz``: a file written by `FiniteMDP.save`.
 """
@@ -12,9 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from curious_explorer.environments.agarwal_chain import agarwal_chain
+from curious_explorer.environments.bidirectional_lock import bidirectional_lock
+from curious_explorer.environments.branching_tree import branching_tree
 from curious_explorer.environments.combination_lock import combination_lock
 from curious_explorer.environments.crossroad_traps import crossroad_traps
+from curious_explorer.environments.deep_sea import deep_sea
 from curious_explorer.environments.garnet import garnet
+from curious_explorer.environments.noisy_tv import noisy_tv
+from curious_explorer.environments.one_way_maze import one_way_maze
+from curious_explorer.environments.river_swim import river_swim
 from curious_explorer.mdp import FiniteMDP
 
 SHORT_NAMES: dict[str, Callable[[int, int | None], FiniteMDP]] = {
@@ -22,6 +29,13 @@ SHORT_NAMES: dict[str, Callable[[int, int | None], FiniteMDP]] = {
     "dcl": lambda size, labels: combination_lock(size, permute_actions=labels),
     "chain": lambda size, labels: agarwal_chain(size, permute_actions=labels),
     "garnet": lambda size, labels: garnet(size, seed=labels or 0),  # its labels mean nothing to begin with
+    "river": lambda size, labels: river_swim(size, permute_actions=labels),
+    "sea": lambda size, labels: deep_sea(size, permute_actions=labels),
+    "windy-sea": lambda size, labels: deep_sea(size, stochastic=True, permute_actions=labels),
+    "bilock": lambda size, labels: bidirectional_lock(size, permute_actions=labels),
+    "tv": lambda size, labels: noisy_tv(size, permute_actions=labels),
+    "tree": lambda size, labels: branching_tree(size, seed=labels or 0),
+    "maze": lambda size, labels: one_way_maze(size, seed=labels or 0, permute_actions=labels),
 }
 
 

@@ -1,29 +1,23 @@
-"""The paper's cells: an optimizer on an environment at a depth, with Curious Explorer and without it.
-
-A run of a cell explores, learns from the reset model, and trains two rivals from the environment's own start: one with
-as many learning steps, and one with all the steps, the exploration's included. Every policy is evaluated exactly, from
-the start, as a fraction of the best possible value; that costs no samples and hides nothing.
-"""
+"""The paper's cells: an optimizer on an environment at a depth; how they are called and which there are."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.exact import evaluate, solve
-from curious_explorer.explorer import explore, improve
 from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_count
 from curious_explorer.optimizers import TRPO, Reinforce
-from curious_explorer.optimizers.protocol import Floats
-from curious_explorer.sampling import TabularWorld
 
 ENVIRONMENTS: dict[str, Callable[..., FiniteMDP]] = {"cct": crossroad_traps, "dcl": combination_lock}
 OPTIMIZERS: dict[str, type[TRPO] | type[Reinforce]] = {"reinforce": Reinforce, "trpo": TRPO}
 DEPTHS = (5, 10, 20)
-AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
+DEEPEST = 200
+"""Beyond this an exact check of every round would take longer than the round."""
+TITLES = {"cct": "Consecutive Crossroad Traps", "dcl": "Diabolical Combination Lock"}
+OPTIMIZER_TITLES = {"reinforce": "REINFORCE", "trpo": "TRPO"}
 
 
 @dataclass(frozen=True)
@@ -34,95 +28,53 @@ class Cell:
     depth: int
     optimizer: str
 
+    def __post_init__(self) -> None:
+        check_name(self.environment, ENVIRONMENTS, "environment")
+        check_name(self.optimizer, OPTIMIZERS, "optimizer")
+        if check_count(self.depth, "depth", least=1) > DEEPEST:
+            raise ValueError(f"depth is {self.depth}, expected at most {DEEPEST}")
+
     @property
     def name(self) -> str:
         """The cell as a string id."""
         return f"{self.environment}/{self.depth}/{self.optimizer}"
 
+    @property
+    def title(self) -> str:
+        """The cell as the paper calls it, such as ``TRPO on DCL20``."""
+        return f"{OPTIMIZER_TITLES[self.optimizer]} on {self.environment.upper()}{self.depth}"
 
-@dataclass(frozen=True)
-class CellSettings:
-    """How a cell is run."""
+    def mdp(self, seed: int) -> FiniteMDP:
+        """The cell's MDP; action labels are permuted from the seed."""
+        return ENVIRONMENTS[self.environment](self.depth, permute_actions=seed)
 
-    gamma: float
-    rounds: int
-    exploring: TRPO | Reinforce
-    learning: TRPO | Reinforce
-    visits: int
-    beta: float | None = None
-    """None is the paper's 1 / (2 |S|)."""
+    def best_return(self, gamma: float) -> float:
+        """The best return as the paper plots it: discounted on CCT, undiscounted on the lock, where it is 1.
 
-
-@dataclass(frozen=True)
-class CellRun:
-    """What one seed gave; values are fractions of the best possible one, from the start."""
-
-    cell: Cell
-    seed: int
-    with_ce: float
-    without_ce: float
-    """At the same number of learning steps."""
-    without_ce_total: float
-    """At the total number of steps, the exploration's included."""
-    exploration_samples: int
-    learning_samples: int
-    seconds: float
+        Every episode of the lock has the same length, so there the undiscounted return is the fraction of the best
+        discounted one, too.
+        """
+        return float(gamma ** (self.depth - 1)) if self.environment == "cct" else 1.0
 
 
-def grid() -> Iterator[Cell]:
-    """The paper's twelve cells."""
-    for optimizer in OPTIMIZERS:
-        for environment in ENVIRONMENTS:
-            for depth in DEPTHS:
+def grid(
+    environments: Iterable[str] = ("cct", "dcl"),
+    depths: Iterable[int] = DEPTHS,
+    optimizers: Iterable[str] = ("reinforce", "trpo"),
+) -> Iterator[Cell]:
+    """The cells of a grid, by default the paper's twelve."""
+    environments, depths = list(environments), list(depths)
+    for optimizer in optimizers:
+        for environment in environments:
+            for depth in depths:
                 yield Cell(environment, depth, optimizer)
 
 
-def tuned_settings(cell: Cell) -> CellSettings:
-    """Our settings: the text's gamma and beta, d rounds, and enough updates for the optimizer to converge.
-
-    REINFORCE learns for longer than TRPO because its steps shrink with the probability of the states it improves.
-    """
-    kind: dict[str, dict[str, Any]] = {
-        "trpo": {"exploring": TRPO(updates=60), "learning": TRPO(updates=100)},
-        "reinforce": {"exploring": Reinforce(updates=60), "learning": Reinforce(updates=400)},
-    }
-    return CellSettings(gamma=0.95, rounds=cell.depth, visits=2_000, **kind[cell.optimizer])
-
-
-def run_cell(cell: Cell, seed: int, settings: CellSettings) -> CellRun:
-    """Explore, learn, and let the rivals learn; action labels are permuted from the seed."""
-    began = time.perf_counter()
-    mdp = ENVIRONMENTS[cell.environment](cell.depth, permute_actions=seed)
-    gamma = settings.gamma
-    best = float(mdp.start @ solve(mdp, gamma=gamma).values)
-
-    def fraction(policy: Floats) -> float:
-        return float(mdp.start @ evaluate(mdp, policy, gamma=gamma)) / best
-
-    world = TabularWorld(mdp, seed=seed)
-    exploration = explore(
-        world,
-        settings.exploring,
-        gamma=gamma,
-        rounds=settings.rounds,
-        thresholds=settings.beta,
-        visits=settings.visits,
-        progress=False,
-    )
-    trained = improve(world, settings.learning, exploration.reset_model, gamma=gamma, evaluation_episodes=0)
-    patient = replace(settings.learning, updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
-
-    def alone(budget: int) -> float:
-        rival = TabularWorld(mdp, seed=seed)
-        return fraction(improve(rival, patient, None, gamma=gamma, budget=budget, evaluation_episodes=0).policy)
-
-    return CellRun(
-        cell=cell,
-        seed=seed,
-        with_ce=fraction(trained.policy),
-        without_ce=alone(trained.samples),
-        without_ce_total=alone(exploration.samples + trained.samples),
-        exploration_samples=exploration.samples,
-        learning_samples=trained.samples,
-        seconds=time.perf_counter() - began,
-    )
+def check_name(given: str, known: Iterable[str], what: str) -> str:
+    """A name that is known; otherwise the error suggests the nearest one that is."""
+    names = list(known)
+    if given in names:
+        return given
+    nearest = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.4)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ValueError(f"{what} is {given!r}, expected one of {', '.join(map(repr, names))}{hint}")

@@ -1,4 +1,4 @@
-"""The small demonstration behind ``make run``: a lock that a learner cannot open, and the same learner after exploring.
+"""``curious-explorer demo``: a lock that a learner cannot open, and the same learner after exploring.
 
 Twice the same optimizer, with the same number of steps: once from the lock's start, where it never sees a reward, and
 once from the resets that Curious Explorer found. The exploration's steps are counted and shown; the learner from the
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from curious_explorer.environments import combination_lock
 from curious_explorer.exact import evaluate, solve
+from curious_explorer.experiments.figures.evolution import draw_evolution
 from curious_explorer.explorer import Exploration, explore, improve
 from curious_explorer.files import write_atomically
 from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.drawing import draw_mdp
-from curious_explorer.mdp.layout import layout_states
 from curious_explorer.optimizers import TRPO
 from curious_explorer.sampling import TabularWorld
 
@@ -72,29 +71,14 @@ def fraction_of_optimum(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
 
 def draw_exploration(mdp: FiniteMDP, exploration: Exploration, path: Path) -> Path:
     """The MDP's graph at a few rounds; states turn from red to green as their visits come closer to the threshold."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    shown = np.unique(np.linspace(0, len(exploration.rounds) - 1, PANELS).round().astype(int))
-    places = layout_states(mdp)
-    width, height = np.ptp(places, axis=0) + 2.0
-    figure = Figure(figsize=(9.0, 9.0 * height / width * len(shown) + 0.5), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    total = np.cumsum([round_.visited for round_ in exploration.rounds], axis=0)
-    for panel, n in enumerate(shown):
-        round_ = exploration.rounds[n]
-        reached = np.minimum(total[n] / round_.threshold, 1.0)
-        draw_mdp(
-            mdp,
-            ax=figure.add_subplot(len(shown), 1, panel + 1),
-            values=reached,
-            vmin=0.0,
-            vmax=1.0,
-            values_label="visits so far, as a share of the threshold",
-            colorbar=panel == len(shown) - 1,
-            positions=places,
-            title=f"round {n + 1}: {int(round_.poorly_visited.sum())} of {mdp.num_states} states poorly visited",
-        )
+    rounds = exploration.rounds
+    figure = draw_evolution(
+        mdp,
+        np.array([round_.visited for round_ in rounds]),
+        np.array([round_.poorly_visited for round_ in rounds]),
+        np.array([round_.threshold for round_ in rounds]),
+        [int(number) for number in np.unique(np.linspace(1, len(rounds), PANELS).round())],
+    )
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return write_atomically(path, buffer.getvalue())

@@ -77,7 +77,8 @@ def load_run(folder: str | Path, mdp: FiniteMDP | None = None) -> ExploredRun:
     if mdp is None:
         if not (source / MDP_FILE).is_file():
             raise CheckpointError(
-                f"{source} holds no {MDP_FILE}; name the environment that was explored, or explore with the command line"
+                f"{source} holds no {MDP_FILE}, as curious-explorer explore writes it; name the environment that was "
+                "explored"
             )
         mdp = FiniteMDP.load(source / MDP_FILE)
     rounds = source / ROUNDS if (source / ROUNDS).is_dir() else source

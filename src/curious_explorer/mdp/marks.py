@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,8 +196,9 @@ def _printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
 
 
+@cache
 def _width_of(shown: str) -> float:
-    """How wide a text is, in multiples of its font size."""
+    """How wide a text is, in multiples of its font size; kept, because panels of one figure share their names."""
     if not shown:
         return 1e-3
     # As text, not as mathematics: a name may contain a dollar sign.

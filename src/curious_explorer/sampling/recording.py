@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.sampling.roll_in import RollIn
-from curious_explorer.sampling.world import EpisodeStatistics, Floats, Step, TransitionCounts, World
+from curious_explorer.sampling.world import (
+    EpisodeStatistics,
+    Floats,
+    Followed,
+    QProgress,
+    QRule,
+    QTable,
+    Step,
+    TransitionCounts,
+    World,
+)
 
 
 class RecordingWorld:
@@ -63,6 +73,16 @@ class RecordingWorld:
         assert batch.seen is not None
         self._seen.append(batch.seen)
         return batch
+
+    def follow(self, policy: Floats, **arguments: Any) -> Followed:
+        """Act by a policy, and take notes."""
+        followed = self._world.follow(policy, **arguments)
+        self._seen.append(followed.seen)
+        return followed
+
+    def learn_q(self, table: QTable, rule: QRule, **arguments: Any) -> QProgress:
+        """Learn a table of action values; what it saw on the way is not noted, for nobody reports it."""
+        return self._world.learn_q(table, rule, **arguments)
 
     def take(self) -> TransitionCounts:
         """Everything noted since the last call, each transition once."""

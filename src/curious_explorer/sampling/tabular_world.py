@@ -11,16 +11,26 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.validation import check_count, check_gamma, check_policy, check_seed
-from curious_explorer.sampling import random, stepping, tables, walking
+from curious_explorer.sampling import following, random, stepping, tables, walking
 from curious_explorer.sampling.prepared import PreparedRollIn, Preparer
 from curious_explorer.sampling.roll_in import RollIn
-from curious_explorer.sampling.world import EpisodeStatistics, Floats, Step, TransitionCounts
+from curious_explorer.sampling.world import (
+    EpisodeStatistics,
+    Floats,
+    Followed,
+    QProgress,
+    QRule,
+    QTable,
+    Step,
+    TransitionCounts,
+)
 
 BACKENDS = ("numba",)
 CACHE_BYTES = 1 << 20
@@ -58,8 +68,10 @@ class TabularWorld:
         self._preparer = Preparer(mdp)
         self._samples = 0
         self._calls = 0
-        self._state: int | None = None  # of the episode that `restart` and `step` walk
+        self._state: int | None = None  # of the episode in progress, that of `restart`, `step`, `follow` and `learn_q`
+        self._age = 0  # how many steps it has lasted
         self._counter = np.uint64(0)
+        self._end_rewards: Floats = np.where(mdp.terminal, self._rewards.mean(axis=1), 0.0)
 
     @property
     def num_states(self) -> int:
@@ -87,14 +99,19 @@ class TabularWorld:
         }
 
     def position(self) -> dict[str, int]:
-        """Where this world stands: samples paid for, and streams used. Enough to go on later exactly from here."""
-        return {"samples": self._samples, "calls": self._calls}
+        """Where this world stands: samples paid for, streams used, and the episode in progress, if there is one."""
+        position = {"samples": self._samples, "calls": self._calls}
+        if self._state is not None:
+            position |= {"state": self._state, "age": self._age, "counter": int(self._counter)}
+        return position
 
     def restore(self, position: dict[str, int]) -> None:
-        """Go back, or on, to a `position`; an episode in progress is dropped."""
+        """Go back, or on, to a `position`, exactly."""
         self._samples = check_count(position["samples"], "samples")
         self._calls = check_count(position["calls"], "calls")
-        self._state = None
+        self._state = check_count(position["state"], "state") if "state" in position else None
+        self._age = check_count(position.get("age", 0), "age")
+        self._counter = np.uint64(position.get("counter", 0))
 
     # One step at a time -------------------------------------------------------------------------------------------
 
@@ -105,7 +122,7 @@ class TabularWorld:
         key = self._next_key()
         stepping.walk_by_steps(self._dynamics, prepared.chains, prepared.thresholds, key, 0, start)
         self._counter = np.uint64(random.walk_key(key, 1))
-        self._state = int(start[0])
+        self._state, self._age = int(start[0]), 0
         return self._state
 
     def step(self, action: int) -> Step:
@@ -119,6 +136,7 @@ class TabularWorld:
         self._counter = np.uint64((int(self._counter) + int(random.GOLDEN)) % 2**64)
         entry = stepping.step_once(self._dynamics, self._state * self.num_actions + action, self._counter)
         self._count(1)
+        self._age += 1
         self._state = int(self._mdp.transitions.indices[entry])
         return Step(self._state, float(self._dynamics.rewards[entry]), bool(self._mdp.terminal[self._state]))
 
@@ -181,10 +199,7 @@ class TabularWorld:
         most_steps = NO_LIMIT if max_samples is None else check_count(max_samples, "max_samples")
         mode, paid = self._reward(rewards, combine)
         values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
-        table = np.array(policy, dtype=np.float64)
-        thresholds = np.empty(shape, dtype=np.uint64)
-        if table.shape != shape or not tables.fill_policy_thresholds(table, thresholds):
-            check_policy(table, *shape)
+        table, thresholds = self._policy_tables(policy)
         prepared = self._preparer.prepare(reset or RollIn.from_start())
         entry_counts = np.zeros(len(self._dynamics.next_state) if record else 0, dtype=np.int64)
         result = EpisodeStatistics(
@@ -201,7 +216,7 @@ class TabularWorld:
             prepared.chains,
             prepared.thresholds,
             table,
-            thresholds.ravel(),
+            thresholds,
             paid,
             mode,
             values,
@@ -216,13 +231,113 @@ class TabularWorld:
             entry_counts,
         )
         self._count(taken)
-        if ending == stepping.NOWHERE_TO_START:
-            raise ValueError(
-                f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
-                "start, or a reset model, that reaches states that are not terminal"
-            )
+        _check_start(ending)
         seen = self._seen(entry_counts) if record else None
         return result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken, seen=seen)
+
+    # One life, episode after episode -------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        policy: Floats,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        quota: NDArray[np.int64] | None = None,
+        max_episodes: int | None = None,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> Followed:
+        """Act by a policy until it is worth thinking again; see `World.follow`."""
+        _, thresholds = self._policy_tables(policy)
+        most_episodes = NO_LIMIT if max_episodes is None else check_count(max_episodes, "max_episodes", least=1)
+        left = self._quota(quota)
+        entry_counts = np.zeros(len(self._dynamics.next_state), dtype=np.int64)
+        ends = np.zeros(self.num_states, dtype=np.int64)
+        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
+        limits = (left, max_samples, most_episodes, self._next_key())
+        arguments: list[Any] = [*before, thresholds, *after, *limits, entry_counts, ends]
+        outcome = following.follow(*arguments)
+        samples, whole, returned, ending = self._lived(outcome)
+        end_rewards = np.where(ends > 0, self._end_rewards, 0.0)
+        done = ending in (following.QUOTA_MET, stepping.FINISHED)
+        return Followed(self._seen(entry_counts), ends, end_rewards, whole, returned, samples, done)
+
+    def learn_q(
+        self,
+        table: QTable,
+        rule: QRule,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> QProgress:
+        """Q-learning, a table updated at every step; see `World.learn_q`."""
+        for name, array in table._asdict().items():
+            if array.shape != self._rewards.shape:
+                raise ValueError(f"the table's {name} have shape {array.shape}, expected {self._rewards.shape}")
+        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
+        learning = (*map(float, rule[:5]), bool(rule.falling), *table)
+        arguments: list[Any] = [*before, *after, max_samples, self._next_key(), *learning]
+        outcome = following.learn_q(*arguments)
+        samples, whole, returned, _ = self._lived(outcome)
+        return QProgress(whole, returned, samples)
+
+    def _life(
+        self,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None,
+        rewards: Floats | None,
+        combine: str,
+        fresh: bool,
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What both kernels take: first how to begin an episode, then what is paid and where the agent stands."""
+        check_count(max_samples, "max_samples")
+        prepared = self._preparer.prepare(reset or RollIn.from_start())
+        mode, paid = self._reward(rewards, combine)
+        ends = self._end_rewards if rewards is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
+        standing = self._state is not None and not self._mdp.terminal[self._state] and not fresh
+        state, age = (self._state, self._age) if standing else (-1, 0)
+        life = (paid, mode, ends, check_gamma(gamma), state, age, check_count(horizon, "horizon", least=1))
+        return (self._dynamics, prepared.chains, prepared.thresholds), life
+
+    def _lived(self, outcome: tuple[int, int, int, int, float, int]) -> tuple[int, int, float, int]:
+        """Count the steps, remember where the agent stands: samples, whole episodes, their returns, why it stopped."""
+        taken, state, age, whole, returned, ending = outcome
+        self._count(taken)
+        self._state, self._age = (int(state), int(age)) if state >= 0 else (None, 0)
+        if self._state is not None:  # a `step` may go on from here, on draws of its own
+            self._counter = np.uint64(random.walk_key(self._next_key(), 1))
+        _check_start(ending)
+        return int(taken), int(whole), float(returned), int(ending)
+
+    def _quota(self, quota: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        if quota is None:
+            return np.full(self._rewards.size, NO_LIMIT, dtype=np.int64)
+        left = np.array(quota, dtype=np.int64)
+        if left.shape != self._rewards.shape or (left < 1).any():
+            raise ValueError(
+                f"quota has shape {left.shape} and least entry {left.min(initial=1)}, expected shape "
+                f"{self._rewards.shape} and at least one try for each pair"
+            )
+        return left.ravel()
+
+    def _policy_tables(self, policy: Floats) -> tuple[Floats, NDArray[np.uint64]]:
+        """A policy, checked, and its flat table of thresholds."""
+        table = np.array(policy, dtype=np.float64)
+        thresholds = np.empty(self._rewards.shape, dtype=np.uint64)
+        if table.shape != thresholds.shape or not tables.fill_policy_thresholds(table, thresholds):
+            check_policy(table, *self._rewards.shape)
+        return table, thresholds.ravel()
 
     def _reward(self, rewards: Floats | None, combine: str) -> tuple[int, Floats]:
         """Which reward a step earns, and the table that goes with it."""
@@ -255,6 +370,14 @@ class TabularWorld:
         key = np.uint64(random.stream_key(self._seed, np.uint64(self._calls)))
         self._calls += 1
         return key
+
+
+def _check_start(ending: int) -> None:
+    if ending == stepping.NOWHERE_TO_START:
+        raise ValueError(
+            f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
+            "start, or a reset model, that reaches states that are not terminal"
+        )
 
 
 def _as_table(given: Floats, shape: tuple[int, ...], name: str) -> Floats:

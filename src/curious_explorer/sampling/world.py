@@ -50,6 +50,54 @@ class EpisodeStatistics(NamedTuple):
     seen: TransitionCounts | None = None  # of the episodes, not of their roll-ins; only where asked for
 
 
+class Followed(NamedTuple):
+    """What an agent saw while it acted by one policy; sums, in no order."""
+
+    seen: TransitionCounts  # not of roll-ins
+    ends: NDArray[np.int64]  # (S,): how often an episode ended in this (terminal) state
+    end_rewards: Floats  # (S,): what such a state goes on paying at every step, zero where none was met
+    episodes: int  # how many began and ended during the call
+    returned: float  # the sum of their discounted returns, not normalised
+    samples: int  # every step taken, roll-ins included
+    done: bool  # whether a quota or `max_episodes` was met, and not just the samples used up
+
+
+class QRule(NamedTuple):
+    """How an agent that carries a table of action values along chooses and learns at every step.
+
+    Try n of a pair (s, a) that paid r and led to s' moves its value Q, in normalised units, by
+
+        Q(s,a) += rate_n ((1 - gamma) r + gamma max_b U(s',b) + bonus sqrt((log_term + ln((n+1)(n+2))) / n) - Q(s,a)),
+        rate_n = max(least_rate, (rate_horizon + 1) / (rate_horizon + n)),
+
+    with U = Q, or, where it is ``falling``, the least that Q has ever been. The agent acts greedily by U, ties broken
+    at random, but with probability ``epsilon`` it takes any action.
+    """
+
+    epsilon: float = 0.0
+    rate_horizon: float = 0.0
+    least_rate: float = 0.0
+    bonus: float = 0.0
+    log_term: float = 0.0
+    falling: bool = False
+
+
+class QTable(NamedTuple):
+    """An agent's table of action values, changed in place by `World.learn_q`; three arrays of shape (S, A)."""
+
+    values: Floats  # Q
+    bounds: Floats  # U, by which it acts
+    tries: NDArray[np.int64]
+
+
+class QProgress(NamedTuple):
+    """How a stretch of Q-learning went."""
+
+    episodes: int  # how many began and ended during the call
+    returned: float  # the sum of their discounted returns, not normalised
+    samples: int  # every step taken, roll-ins included
+
+
 @runtime_checkable
 class World(Protocol):
     """A finite world that can be restarted and stepped.
@@ -121,4 +169,53 @@ class World(Protocol):
             max_samples: the number of steps, roll-ins included, that may not be exceeded.
             combine: "replace" pays ``rewards``, "max" the larger of ``rewards`` and the world's own.
             record: whether to return which transitions were seen.
+        """
+
+    def follow(
+        self,
+        policy: Floats,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        quota: NDArray[np.int64] | None = None,
+        max_episodes: int | None = None,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> Followed:
+        """Act by a policy from where the agent stands, until it is worth thinking again.
+
+        Goes on with the episode in progress; begins another when it has ended or has lasted ``horizon`` steps.
+
+        Args:
+            policy: action probabilities, shape (S, A).
+            gamma: the discount of the returns that are reported.
+            horizon: after how many steps an episode is given up for the next one.
+            max_samples: how many steps to take at most, roll-ins included.
+            quota: shape (S, A): come back as soon as a pair has been tried this often during the call.
+            max_episodes: come back when this many episodes have ended.
+            reset: where new episodes begin; the start distribution if None.
+            rewards: what the reported returns pay; see `episodes`.
+            combine: see `episodes`.
+            fresh: whether to drop the episode in progress and begin another.
+        """
+
+    def learn_q(
+        self,
+        table: QTable,
+        rule: QRule,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> QProgress:
+        """Act by a table of action values and update it at every step; the other arguments are those of `follow`.
+
+        The rule sees what `step` would have shown: state, action, reward, next state, and whether the episode ended.
         """

@@ -1,0 +1,163 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const picker = byId("cell"), slider = byId("round"), play = byId("play"), words = byId("round-words");
+  const SVG = "http://www.w3.org/2000/svg";
+  const RADIUS = 0.31, BEND = 0.14, SECOND = 1000;
+  let cell = data.cells[0], timer = null;
+
+  const make = (name, attributes, parent) => {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (parent) parent.appendChild(element);
+    return element;
+  };
+  const mix = (a, b, t) => a.map((part, i) => Math.round(part + (b[i] - part) * t));
+  const rgb = (colour) => `rgb(${colour.join(",")})`;
+  // Red, yellow, green: light enough that a dark name can be read on each of them.
+  const RED = [239, 83, 80], YELLOW = [255, 238, 140], GREEN = [76, 175, 100];
+  const shade = (t) => rgb(t < 0.5 ? mix(RED, YELLOW, 2 * t) : mix(YELLOW, GREEN, 2 * t - 1));
+  const hue = (t) => rgb(mix([220, 38, 38], [59, 120, 246], t));
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const percent = (x) => `${(100 * x).toPrecision(3)}%`;
+
+  function drawGraph() {
+    const svg = byId("graph"), xs = cell.places.map((p) => p[0]), ys = cell.places.map((p) => -p[1]);
+    const left = Math.min(...xs) - 0.9, top = Math.min(...ys) - 0.9;
+    const width = Math.max(...xs) - left + 0.9, height = Math.max(...ys) - top + 0.7;
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
+    svg.style.minWidth = `${Math.min(44 * width, 1000)}px`;
+    svg.style.maxWidth = `${110 * width}px`;
+    const head = make("marker", { id: "tip", viewBox: "0 0 6 6", refX: 5, refY: 3, markerWidth: 0.14, markerHeight: 0.14,
+      markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, make("defs", {}, svg));
+    make("path", { d: "M0 0L6 3L0 6z", fill: style("--edge") }, head);
+    for (const [tail, to, probability, pays, reverse] of cell.edges) {
+      make("path", { d: edgePath(xs[tail], ys[tail], xs[to], ys[to], tail === to, reverse), class: pays ? "edge pays" : "edge",
+        "stroke-width": 0.015 + 0.05 * Math.sqrt(probability), "marker-end": "url(#tip)" }, svg);
+    }
+    cell.starts.forEach((s) => make("path", { d: `M${xs[s] - 0.8} ${ys[s]}H${xs[s] - RADIUS - 0.03}`, class: "edge",
+      "stroke-width": 0.06, "marker-end": "url(#tip)" }, svg));
+    cell.states.forEach((name, s) => {
+      const group = make("g", { tabindex: 0, role: "img", "data-state": s }, svg);
+      make("title", {}, group);
+      make("circle", { cx: xs[s], cy: ys[s], r: RADIUS, class: "state" }, group);
+      if (cell.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
+      const text = make("text", { x: xs[s], y: ys[s] + 0.08 }, group);
+      text.textContent = name;
+      if (name.length > 4) text.style.fontSize = `${Math.max(0.09, 0.95 / name.length)}px`;
+    });
+  }
+
+  function edgePath(x0, y0, x1, y1, loops, reverse) {
+    if (loops) return `M${x0 - 0.12} ${y0 - RADIUS}C${x0 - 0.35} ${y0 - 0.85} ${x0 + 0.35} ${y0 - 0.85} ${x0 + 0.12} ${y0 - RADIUS - 0.02}`;
+    const dx = x1 - x0, dy = y1 - y0, bend = reverse ? BEND : 0;
+    const cx = (x0 + x1) / 2 + bend * dy, cy = (y0 + y1) / 2 - bend * dx;
+    const towards = (fx, fy, tx, ty, far) => {
+      const length = Math.hypot(tx - fx, ty - fy) || 1;
+      return [fx + (tx - fx) * far / length, fy + (ty - fy) * far / length];
+    };
+    const [ax, ay] = towards(x0, y0, cx, cy, RADIUS), [bx, by] = towards(x1, y1, cx, cy, 1.2 * RADIUS);
+    return `M${ax} ${ay}Q${cx} ${cy} ${bx} ${by}`;
+  }
+
+  function showRound() {
+    const n = Number(slider.value) - 1;
+    byId("graph").querySelectorAll("g[data-state]").forEach((group) => {
+      const s = Number(group.dataset.state), share = cell.shares[n][s];
+      const told = `${cell.states[s]}: resets ${percent(cell.mu[n][s])}, visits so far ` +
+        (cell.poor[n][s] ? `${percent(share)} of the threshold, poorly visited` : "above the threshold");
+      group.querySelector("circle.state").setAttribute("fill", shade(share));
+      group.querySelector("title").textContent = told;
+      group.setAttribute("aria-label", told);
+    });
+    const poor = cell.poor[n].reduce((a, b) => a + b, 0);
+    words.textContent = `${n + 1} of ${cell.mu.length}: ${poor} of ${cell.states.length} states poorly visited`;
+    slider.setAttribute("aria-valuetext", words.textContent);
+  }
+
+  function stop() {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = "Play";
+    play.setAttribute("aria-pressed", "false");
+  }
+
+  function start() {
+    if (slider.value === slider.max) slider.value = slider.min;
+    showRound();
+    play.textContent = "Pause";
+    play.setAttribute("aria-pressed", "true");
+    timer = setInterval(() => {
+      slider.value = Number(slider.value) + 1;
+      showRound();
+      if (slider.value === slider.max) stop();
+    }, SECOND);
+  }
+
+  const layout = (extra) => ({
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: 340,
+    font: { color: style("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 58, r: 12, t: 10, b: 46 },
+    legend: { orientation: "h", y: 1.12 }, hovermode: "x unified", dragmode: false, // a finger that scrolls the page should not zoom
+    hoverlabel: { bgcolor: style("--panel"), font: { color: style("--ink") } }, ...extra,
+  });
+  const axis = (title, extra) => ({ title: { text: title }, gridcolor: style("--line"), zerolinecolor: style("--line"), ...extra });
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;"); // Plotly reads some tags
+  const options = { displayModeBar: false, responsive: true };
+
+  function drawCurves(id, kind, title) {
+    const traces = [];
+    for (const [arm, name, colour, tint] of [["without", "without CE", style("--bad"), "rgba(220,38,38,0.18)"],
+      ["with", "with CE", style("--good"), "rgba(22,163,74,0.2)"]]) {
+      const { x, mean, low, high } = cell.curves[kind][arm];
+      const band = { x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
+      traces.push({ ...band, y: low }, { ...band, y: high, fill: "tonexty", fillcolor: tint },
+        { x, y: mean, name, mode: "lines", line: { color: colour, width: 2 }, hovertemplate: "%{y:.3f}" });
+    }
+    const line = (x0, x1, y0, y1) => ({ type: "line", x0, x1, y0, y1, line: { color: style("--quiet"), width: 1, dash: "dot" } });
+    const shapes = [{ ...line(0, 1, cell.best, cell.best), xref: "paper" }];
+    if (kind === "samples") shapes.push({ type: "rect", x0: 0, x1: cell.exploration, y0: 0, y1: 1, yref: "paper",
+      fillcolor: "rgba(22,163,74,0.08)", line: { width: 0 }, label: { text: "exploring", textposition: "top left", font: { color: style("--quiet") } } });
+    Plotly.react(id, traces, layout({ shapes, xaxis: axis(title, { rangemode: "tozero" }),
+      yaxis: axis(`return, ${cell.discounted ? "discounted" : "undiscounted"}`, { range: [-0.03 * cell.best, 1.08 * cell.best] }) }), options);
+  }
+
+  function drawScatter() {
+    const names = cell.states.map(plain), last = Math.max(1, cell.mu.length - 1), uniform = 1 / names.length;
+    const traces = cell.mu.map((mu, n) => ({ x: names.map((_, s) => s), y: mu.map((m) => Math.max(m, 1e-5)), mode: "markers",
+      type: "scatter", showlegend: false, marker: { color: hue(n / last), size: 6, opacity: 0.8 },
+      text: names, hovertemplate: `%{text}: %{y:.4f}<extra>round ${n + 1}</extra>` }));
+    const line = (y, dash) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: style("--good"), width: 1.5, dash } });
+    const every = Math.ceil(names.length / 24);
+    const ticks = names.map((_, s) => s).filter((s) => s % every === 0);
+    Plotly.react("scatter", traces, layout({ hovermode: "closest", shapes: [line(uniform, "solid"), line(uniform / 2, "dash")],
+      xaxis: axis("state", { tickvals: ticks, ticktext: ticks.map((s) => names[s]) }),
+      yaxis: axis("μ<sub>n</sub>(s)", { type: "log", range: [-5.1, 0.05], dtick: 1, exponentformat: "power" }) }), options);
+  }
+
+  function drawAll() {
+    drawGraph();
+    showRound();
+    drawCurves("by-episodes", "episodes", "learning episodes");
+    drawCurves("by-samples", "samples", "samples, exploration included");
+    drawScatter();
+  }
+
+  function choose(index) {
+    stop();
+    cell = data.cells[index];
+    slider.max = cell.mu.length;
+    slider.value = cell.mu.length;
+    byId("cell-facts").textContent = `γ ${cell.gamma}, β ${cell.beta.toPrecision(3)}, ${cell.mu.length} rounds, ${cell.states.length} states`;
+    drawAll();
+  }
+
+  data.cells.forEach((each, index) => picker.add(new Option(each.title, index)));
+  picker.addEventListener("change", () => choose(Number(picker.value)));
+  slider.addEventListener("input", () => { stop(); showRound(); });
+  play.addEventListener("click", () => (timer === null ? start() : stop()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  picker.value = data.cells.length - 1;
+  choose(data.cells.length - 1);
+})();
