@@ -42,7 +42,7 @@ class CellSettings:
     schedule: str = "linear"
     """``linear`` is beta * (n + 1), ``paper`` is beta * n."""
     weighting: str = "average"
-    """Which reset model learning gets: the ``average`` of all rounds, or the paper's ``last``."""
+    """Which reset model opt and learning get: the ``average`` of all rounds, or the paper's ``last``."""
 
     def __post_init__(self) -> None:
         check_name(self.schedule, SCHEDULES, "schedule")

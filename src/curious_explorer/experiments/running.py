@@ -141,6 +141,7 @@ def run_cell(cell: Cell, seed: int, settings: CellSettings) -> CellRun:
         rounds=settings.rounds,
         thresholds=settings.thresholds(mdp.num_states),
         visits=settings.visits,
+        learn_from=settings.weighting,
         progress=False,
     )
     reset_model = exploration.reset_model.weighted(settings.weighting)
