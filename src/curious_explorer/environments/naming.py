@@ -2,7 +2,7 @@
 
 - ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``, ...: the zoo (see `SHORT_NAMES`), with a depth, a length or a
   number of states; for ``tv``, the number of pictures;
-- ``FrozenLake-v1``, ``Taxi-v3``, ...: any Gymnasium environment that shows its table of transitions;
+- ``FrozenLake-v1``, ``Taxi-v4``, ...: any Gymnasium environment that shows its table of transitions;
 - ``lock.json``, ``lock.npz``: a file written by `FiniteMDP.save`.
 """
 
