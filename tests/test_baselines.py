@@ -162,7 +162,7 @@ def test_a_terminal_state_is_paid_for_ever(name):
 
 @every_method
 def test_resets_are_used_or_refused(name):
-    mdp = WORLDS["CCT(4)"]
+    mdp = WORLDS["DCL(3)"]
     reset = ResetModel([mdp.uniform_policy()], gamma=0.8)
     world = TabularWorld(mdp, seed=3)
     if name in MAKES_ITS_OWN_RESETS:
@@ -170,7 +170,10 @@ def test_resets_are_used_or_refused(name):
             METHODS[name]()(world, reset, gamma=GAMMA, budget=500)
         assert world.samples == 0
     else:
-        assert METHODS[name]()(world, reset, gamma=GAMMA, budget=500).samples == world.samples == 500
+        result = METHODS[name]()(world, reset, gamma=GAMMA, budget=500)
+        assert result.samples == world.samples == 500
+        alone = METHODS[name]()(TabularWorld(mdp, seed=3), None, gamma=GAMMA, budget=500)
+        assert not np.array_equal(result.curve.episodes, alone.curve.episodes)  # the same life, had it been ignored
 
 
 BAD_INPUT = {

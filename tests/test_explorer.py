@@ -266,6 +266,11 @@ def test_damaged_checkpoints_are_refused_and_kept(tmp_path):
         run_to_the_end(tmp_path)
 
 
+def test_what_a_killed_first_write_left_behind_does_no_harm(tmp_path):
+    (tmp_path / ".0123456789abcdef.tmp").write_bytes(b"half a file")
+    assert_same(run_to_the_end(tmp_path)[0], run_to_the_end()[0])
+
+
 def test_folder_that_is_not_a_checkpoint_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(CheckpointError, match="is not empty and holds no exploration"):

@@ -43,7 +43,7 @@ _NAMES_BY_HOME = {
     "sampling": ("TabularWorld", "World", "visit"),
 }
 _HOME = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
-_SUBMODULES = ("environments", *_NAMES_BY_HOME, "theory")
+_SUBMODULES = ("environments", *_NAMES_BY_HOME, "theory", "baselines")
 
 __all__ = [*_HOME, *_SUBMODULES]
 

@@ -43,6 +43,11 @@ def write_atomically(path: str | Path, content: bytes | str) -> Path:
     return Path(path)
 
 
+def holds_files(folder: str | Path) -> bool:
+    """Whether a folder holds anything but what a write that was killed left behind."""
+    return any(not (path.name.startswith(".") and path.suffix == ".tmp") for path in Path(folder).iterdir())
+
+
 def _sync_folder(folder: Path) -> None:
     """Make the rename itself survive a power cut, where the system can do that for folders."""
     with contextlib.suppress(OSError):

@@ -39,8 +39,8 @@ class MBIE(ModelBasedExplorer):
     counts)."""
     scale: float = 0.05
     """What the intervals are multiplied by: 1 as published. Practical: a twentieth, because with the published ones
-    a row of 34 states is anything at all until it was tried some hundred times. (The paper, too, chooses the factors
-    before 1/sqrt(n) by hand in its experiments.)"""
+    a row of 34 states is anything at all for its first 20 tries and half of it for 80. (The paper, too, chooses the
+    factors before 1/sqrt(n) by hand in its experiments; from memory.)"""
     growth: float = 0.1
     """Plan again when some pair was tried this much more often; 0 as published, after every step."""
 
@@ -85,7 +85,7 @@ class UCRL2(ModelBasedExplorer):
     """The risk that any interval misses (published: a parameter)."""
     scale: float = 0.02
     """What both radii are multiplied by: 1 as published. Practical: a fiftieth. Published radii let a row of 34 states
-    be anything at all until it was tried 1,400 times, in every state there is."""
+    be anything at all until it was tried some 2,000 times."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -30,7 +30,9 @@ class EmpiricalModel:
         self.end_rewards: Floats = np.zeros(num_states)
         """What those go on paying at every step, shape (S,)."""
         self.row_start: Integers = np.zeros(num_states * num_actions + 1, dtype=np.int64)
-        """Where the entries of each pair begin in the three below, shape (S * A + 1,)."""
+        """Where the entries of each pair begin in the four below, shape (S * A + 1,)."""
+        self.pairs: Integers = np.zeros(0, dtype=np.int64)
+        """The pair ``s * A + a`` that each entry belongs to."""
         self.next_states: Integers = np.zeros(0, dtype=np.int64)
         self.times: Integers = np.zeros(0, dtype=np.int64)
         self.paid: Floats = np.zeros(0)
@@ -68,13 +70,8 @@ class EmpiricalModel:
         self._codes = np.insert(self._codes, at, new)
         self.times = np.insert(self.times, at, 0)
         self.paid = np.insert(self.paid, at, 0.0)
-        pairs, self.next_states = np.divmod(self._codes, self.num_states)
-        self.row_start = np.searchsorted(pairs, np.arange(self.num_states * self.num_actions + 1))
-
-    @property
-    def pairs(self) -> Integers:
-        """The pair ``s * A + a`` that each entry belongs to."""
-        return np.repeat(np.arange(self.num_states * self.num_actions), np.diff(self.row_start))
+        self.pairs, self.next_states = np.divmod(self._codes, self.num_states)
+        self.row_start = np.searchsorted(self.pairs, np.arange(self.num_states * self.num_actions + 1))
 
     def chances(self) -> Floats:
         """The frequency of each entry among the tries of its pair."""

@@ -23,6 +23,7 @@ from curious_explorer.theory.counts_kernels import best_in_ball
 TOLERANCE = 1e-7
 """How exact values are, normalised; actions closer than twice this count as equally good."""
 MOST_SWEEPS = 100_000
+"""Where the discount is so close to one that more would be needed, a plan is what these many sweeps give."""
 
 
 class Problem(NamedTuple):
@@ -86,19 +87,25 @@ def exploitation(model: EmpiricalModel, reward: Reward | None, gamma: float, val
 
 @compiled
 def iterate(task: Problem, gamma: float, tolerance: float, values: Floats, q: Floats) -> int:
-    """Sweep until the values are right to the tolerance; returns how many sweeps that took."""
+    """Sweep until the values are right to the tolerance; returns how many sweeps that took.
+
+    Sweeps go backwards and forwards in turn: where states are numbered along the way, which is usual, values travel
+    the whole way in one of the two.
+    """
     num_states, num_actions = q.shape
     order = np.arange(len(task.next_states))
     for sweep in range(MOST_SWEEPS):
         best = int(np.argmax(values))
         mean = values.mean()
         change = 0.0
-        for state in range(num_states):
+        for place in range(num_states):
+            state = place if sweep % 2 else num_states - 1 - place
             most = -np.inf
             for action in range(num_actions):
                 worth = task.settled[state, action]
                 if np.isnan(worth):
-                    first, stop = task.row_start[state * num_actions + action : state * num_actions + action + 2]
+                    row = state * num_actions + action
+                    first, stop = task.row_start[row], task.row_start[row + 1]
                     ahead = 0.0
                     if task.radius[state, action] > 0.0:
                         ahead = values[best]  # a pair never tried may lead anywhere

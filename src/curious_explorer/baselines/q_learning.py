@@ -30,7 +30,7 @@ class UCBQLearning(LifeSettings):
     rate_horizon: float | None = None
     """H of the learning rate; None takes 1 / (1 - gamma), the effective horizon (published up to a logarithm)."""
     bonus: float = 0.001
-    """c. Published: 4 sqrt(2), with which nothing is below one until a pair was tried some ten thousand times.
+    """c. Published: 4 sqrt(2) (from memory), with which nothing is below one until a pair was tried 18,000 times.
     Practical: a thousandth, of the order of how much the values of actions differ here."""
     delta: float = 0.05
     """The risk that any bound misses."""

@@ -124,9 +124,8 @@ def show(console: Console, results: Results) -> None:
     from rich.table import Table
 
     from curious_explorer.experiments.comparison.grid import TARGET
-    from curious_explorer.experiments.comparison.summary import summarize
 
-    summary = summarize(results)
+    summary = results.summary
     table = Table(title="All environments together", pad_edge=False)
     table.add_column("method", no_wrap=True)
     for name in ("final value, of the best\n(IQM, 95% interval)", f"runs that reached\n{TARGET:.0%}", "states\nseen"):
@@ -145,11 +144,19 @@ def show(console: Console, results: Results) -> None:
     table = Table(title=f"Samples to {TARGET:.0%} of the best (median over seeds)", pad_edge=False)
     table.add_column("method", no_wrap=True)
     for environment, budget in results.budgets.items():
-        table.add_column(f"{environment}\nof {budget:,}", justify="right", no_wrap=True)
+        table.add_column(f"{environment}\nof {_short(budget)}", justify="right", no_wrap=True)
     for method in results.methods:
         cells = [summary["environments"][environment][method] for environment in results.budgets]
         table.add_row(method, *(_samples(cell["samples_to_target"], cell["reached_target"]) for cell in cells))
     console.print(table)
+
+
+def _short(budget: int) -> str:
+    """A number of samples in few letters, so that six columns fit a terminal: 500k, 2M."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if budget >= size:
+            return f"{budget / size:g}{letter}"
+    return str(budget)
 
 
 def _samples(median: float | None, reached: float) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorer import Exploration, explore
 from curious_explorer.explorer.checkpoint import explored_digest
+from curious_explorer.files import holds_files
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.optimizers import TRPO, ModelBased, Reinforce
 from curious_explorer.optimizers.protocol import Optimizer
@@ -51,7 +52,7 @@ def explore_into(
     if stored.is_file():
         if FiniteMDP.load(stored) != mdp:
             raise CheckpointError(f"{target} holds a run on another MDP; choose another folder")
-    elif target.exists() and (not target.is_dir() or any(target.iterdir())):
+    elif target.exists() and (not target.is_dir() or holds_files(target)):
         raise CheckpointError(f"{target} is not empty and holds no run; choose a new folder")
     else:
         target.mkdir(parents=True, exist_ok=True)

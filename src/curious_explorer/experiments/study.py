@@ -22,7 +22,7 @@ from curious_explorer.experiments.executors import run_jobs
 from curious_explorer.experiments.presets import PRESETS, settings_of
 from curious_explorer.experiments.run_files import load_run, run_path, save_run
 from curious_explorer.experiments.running import CellRun, run_cell
-from curious_explorer.files import write_atomically
+from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.mdp.validation import check_count
 
 STUDY = Format("curious-explorer/study", 1)
@@ -133,7 +133,7 @@ def prepare_folder(study: Study, folder: Path, *, resume: bool) -> None:
             leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed
         return
     # A process may be killed between making the folder and writing the settings.
-    if folder.exists() and any(not path.name.endswith(".tmp") for path in folder.iterdir()):
+    if folder.exists() and holds_files(folder):
         raise StudyError(f"{folder} is not empty and holds no study; choose another --out")
     text = json.dumps({"format": STUDY.name, "version": STUDY.version, "settings": wanted}, indent=2, allow_nan=False)
     try:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from curious_explorer.archives import Archive, Format, check_header, check_size, decode, encode, parse_strictly
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorer.exploration import Exploration, Round
-from curious_explorer.files import write_atomically
+from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.mdp.validation import check_policy
 from curious_explorer.optimizers.protocol import Optimizer
 from curious_explorer.sampling import TransitionCounts, World
@@ -73,7 +73,7 @@ class Checkpoint:
         if (self._folder / SETTINGS_FILE).exists():
             _check_same(_read_settings(self._folder), json.loads(text)["settings"], self._folder)
             return
-        if self._folder.exists() and any(self._folder.iterdir()):
+        if self._folder.exists() and holds_files(self._folder):
             raise CheckpointError(f"{self._folder} is not empty and holds no exploration; choose a new folder")
         self._folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self._folder / SETTINGS_FILE, text + "\n")

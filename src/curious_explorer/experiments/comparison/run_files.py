@@ -25,7 +25,7 @@ RUNS = "runs"
 
 def run_path(folder: Path, job: Job) -> Path:
     """Where a run is kept."""
-    return folder / RUNS / safe_name(job.environment) / safe_name(job.method) / f"{job.seed:04d}.npz"
+    return folder / RUNS / safe_name(job.environment) / job.method / f"{job.seed:04d}.npz"
 
 
 def time_path(folder: Path, job: Job) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse import csgraph
 
 from curious_explorer.exact import evaluate, solve
@@ -19,8 +20,6 @@ from curious_explorer.mdp import FiniteMDP
 
 Floats = NDArray[np.float64]
 
-DENSE_ENTRIES = 2_000_000
-"""Up to so many entries of P a policy is evaluated with dense arrays, which is faster for what is small."""
 SMALLEST_GAIN = 1e-12
 
 
@@ -34,8 +33,6 @@ class Scorer:
     """V* from the start."""
     nothing: float
     """V_0 from the start."""
-    dense: Floats | None
-    """P of shape (S, A, S), for small MDPs."""
 
     @staticmethod
     def of(mdp: FiniteMDP, gamma: float) -> Scorer:
@@ -49,26 +46,16 @@ class Scorer:
                 "every policy is worth the same from the start, so there is nothing to compare; choose an environment "
                 "in which a reward can be reached"
             )
-        small = mdp.num_states**2 * mdp.num_actions <= DENSE_ENTRIES
-        return Scorer(mdp, gamma, best, nothing, mdp.dense_transitions() if small else None)
+        return Scorer(mdp, gamma, best, nothing)
 
     def __call__(self, policy: Floats) -> float:
         """The score of a policy of shape (S, A)."""
-        return (self._value(policy) - self.nothing) / (self.best - self.nothing)
-
-    def _value(self, policy: Floats) -> float:
-        mdp = self.mdp
-        if self.dense is None:
-            return float(mdp.start @ evaluate(mdp, policy, gamma=self.gamma))
-        chain = np.einsum("sa,sat->st", policy, self.dense)
-        paid = (1.0 - self.gamma) * (policy * mdp.rewards).sum(axis=1)
-        return float(mdp.start @ np.linalg.solve(np.eye(mdp.num_states) - self.gamma * chain, paid))
+        value = float(self.mdp.start @ evaluate(self.mdp, policy, gamma=self.gamma))
+        return (value - self.nothing) / (self.best - self.nothing)
 
 
 def reachable(mdp: FiniteMDP) -> NDArray[np.bool_]:
     """Which states can be reached from the start, shape (S,)."""
-    from scipy import sparse
-
     rows = mdp.transitions
     pair = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     starts = np.flatnonzero(mdp.start)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ CURVE_POINTS = 100
 CURVE_RESAMPLES = 400
 FIRST_POINT = 50.0
 """Where curves begin on their logarithmic axis."""
-PROFILE_TAUS = np.linspace(0.0, 1.0, 101)
+PROFILE_TAUS = np.linspace(0.0, 0.99, 100)
+"""Up to 0.99: beyond it digits decide that nobody cares for."""
 
 
 class Results:
@@ -40,8 +42,8 @@ class Results:
         return [self._runs[method, environment, seed] for seed in range(self.comparison.seeds)]
 
     def scores(self, method: str) -> Floats:
-        """What the policy was worth in the end."""
-        return self._table(method, lambda run: float(run.scores[-1]))
+        """What the policy was worth in the end, to six digits: beyond them it is the arithmetic that differs."""
+        return np.round(self._table(method, lambda run: float(run.scores[-1])), 6)
 
     def to_target(self, method: str) -> Floats:
         """Samples to the target, infinity where it was never reached."""
@@ -54,6 +56,11 @@ class Results:
     def seconds(self, method: str) -> Floats:
         """How long the runs took."""
         return self._table(method, lambda run: run.seconds)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The content of ``summary.json``; see `summarize`."""
+        return summarize(self)
 
     def _table(self, method: str, figure: Callable[[ComparisonRun], float]) -> Floats:
         return np.array([[figure(run) for run in self.runs(method, e)] for e in self.budgets], dtype=np.float64).T
@@ -154,7 +161,7 @@ def _pairs(results: Results, table: Callable[[str], Floats]) -> dict[str, dict[s
 
 def summary_text(results: Results) -> str:
     """``summary.json`` as it is written."""
-    return json.dumps(summarize(results), indent=2, allow_nan=False) + "\n"
+    return json.dumps(results.summary, indent=2, allow_nan=False) + "\n"
 
 
 def results_csv(results: Results) -> str:
