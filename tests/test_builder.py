@@ -167,3 +167,9 @@ def test_a_long_chain_is_sparse() -> None:
     mdp = builder.terminal(f"s{length}").start("s0").build()
     assert mdp.transitions.nnz == 2 * length + 1
     assert (np.diff(mdp.transitions.indptr)[:-1] == 2).all()
+
+
+def test_a_description_can_be_one_chain():
+    mdp = MDPBuilder().state("a").action("go").to("b").state("b").action("go").to("a").terminal("c").start("a").build()
+    assert mdp.state_names == ("a", "b", "c")
+    assert MDPBuilder().terminal("b").start("a").state("a").action("go").to("b").build().num_states == 2

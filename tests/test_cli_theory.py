@@ -93,7 +93,10 @@ def test_explore_then_certify(tmp_path):
         (["plan", "dcl/5", "--epsilon", "0.2"], "epsilon"),
         (["hardness", "dcl/5", "--gamma", "1"], "gamma is 1.0"),
         (["explore", "dcl/5", "--optimizer", "trop"], "did you mean 'trpo'"),
-        (["certify", "no-such-run"], "holds no mdp.npz"),
+        (["explore", "dcl/5", "--gamma", "1"], "gamma is 1.0"),
+        (["explore", "dcl/5", "--rounds", "0"], "rounds is 0"),
+        (["explore", "dcl/5", "--schedule", "lnear"], "did you mean 'linear'"),
+        (["certify", "no-such-run"], "there is no folder no-such-run"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path, words, message):
@@ -107,7 +110,7 @@ def test_runs_of_another_world_are_refused_and_kept(monkeypatch, capsys, tmp_pat
     call("explore", "cct/3", "--out", run, *FEW)
     before = sorted(path.name for path in run.rglob("*"))
     assert "another MDP" in refused(monkeypatch, capsys, "explore", "cct/4", "--out", run, *FEW)
-    assert "other settings" in refused(monkeypatch, capsys, "explore", "cct/3", "--out", run, "--rounds", "3")
+    assert "other settings" in refused(monkeypatch, capsys, "explore", "cct/3", "--out", run, "--gamma", "0.9")
     wrong = refused(monkeypatch, capsys, "certify", run / "exploration", "--environment", "cct/4", "--epsilon", "0.1")
     assert "another MDP" in wrong
     mine = tmp_path / "mine"
@@ -116,6 +119,13 @@ def test_runs_of_another_world_are_refused_and_kept(monkeypatch, capsys, tmp_pat
     assert "is not empty" in refused(monkeypatch, capsys, "explore", "cct/3", "--out", mine)
     assert sorted(path.name for path in run.rglob("*")) == before
     assert [path.name for path in mine.iterdir()] == ["letter.txt"]
+
+
+def test_an_unfinished_run_is_not_certified(monkeypatch, capsys, tmp_path):
+    run = tmp_path / "run"
+    call("explore", "cct/3", "--out", run, *FEW)
+    (run / "exploration" / "round-0001.npz").unlink()
+    assert "unfinished: 1 of 2 rounds" in refused(monkeypatch, capsys, "certify", run, "--epsilon", "0.1")
 
 
 @pytest.mark.parametrize("command", ["explore", "hardness", "plan", "certify", "demo"])

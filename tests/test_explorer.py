@@ -227,14 +227,13 @@ def test_sigkill_at_any_moment_loses_only_the_round_in_flight(tmp_path, delay):
     ("changes", "message"),
     [
         ({"gamma": 0.8}, "gamma is 0.9 there and 0.8 here"),
-        ({"visits": 101}, "visits is"),
+        ({"visits": 101}, "visits.count is 100 there and 101 here"),
         ({"thresholds": 0.5}, "thresholds is"),
-        ({"seed": 4}, "world is"),
-        ({"optimizer": TRPO(updates=6, episodes=10)}, "optimizer is"),
-        ({"optimizer": Reinforce(updates=5, episodes=10)}, "optimizer is"),
+        ({"seed": 4}, "world.seed is 3 there and 4 here"),
+        ({"optimizer": TRPO(updates=6, episodes=10)}, "optimizer.updates is 5 there and 6 here"),
+        ({"optimizer": Reinforce(updates=5, episodes=10)}, "optimizer is 'TRPO' there and 'Reinforce' here"),
         ({"reward": "combined"}, "reward is"),
         ({"learn_from": "last"}, "learn_from is"),
-        ({"rounds": 6}, "thresholds is"),
     ],
 )
 def test_checkpoint_of_other_settings_is_refused_and_kept(tmp_path, changes, message):
@@ -243,6 +242,59 @@ def test_checkpoint_of_other_settings_is_refused_and_kept(tmp_path, changes, mes
     with pytest.raises(CheckpointError, match=message):
         run_to_the_end(tmp_path, **changes)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_more_rounds_go_on_with_a_finished_exploration(tmp_path):
+    run_to_the_end(tmp_path, rounds=3)
+    longer, _ = run_to_the_end(tmp_path)
+    assert_same(longer, run_to_the_end()[0])
+    assert len(run_to_the_end(tmp_path, rounds=2)[0].rounds) == 2  # and fewer are just a look back
+    assert len(Exploration.load(tmp_path).rounds) == 5
+
+
+def test_an_unfinished_exploration_says_so(tmp_path):
+    run_to_the_end(tmp_path)
+    assert Exploration.load(tmp_path).finished
+    (tmp_path / "round-0004.npz").unlink()
+    assert not Exploration.load(tmp_path).finished
+
+
+def test_functions_are_told_apart_by_what_they_do(tmp_path):
+    def optimizer_with(updates):
+        return lambda *given, **named: TRPO(updates=updates, episodes=10)(*given, **named)
+
+    run_to_the_end(tmp_path, optimizer=optimizer_with(5))
+    run_to_the_end(tmp_path, optimizer=optimizer_with(5))
+    with pytest.raises(CheckpointError, match="optimizer"):
+        run_to_the_end(tmp_path, optimizer=optimizer_with(6))
+    with pytest.raises(CheckpointError, match="optimizer"):
+        run_to_the_end(tmp_path, optimizer=lambda *given, **named: Reinforce(updates=5)(*given, **named))
+
+
+def test_an_optimizer_that_overspends_or_returns_nonsense_is_refused():
+    mdp = combination_lock(3)
+    spender = lambda world, reset, *, gamma, reward=None, budget=None: QUICK(world, reset, gamma=gamma)  # noqa: E731
+    silent = lambda world, reset, *, gamma, reward=None, budget=None: None  # noqa: E731
+    for optimizer, message in [(spender, "its budget was 10"), (silent, "returned NoneType")]:
+        with pytest.raises(ValueError, match=message):
+            explore(TabularWorld(mdp), optimizer, gamma=GAMMA, rounds=1, budget=10, visits=5, progress=False)
+        with pytest.raises(ValueError, match=message):
+            improve(TabularWorld(mdp), optimizer, None, gamma=GAMMA, budget=10)
+
+
+def test_what_is_no_world_or_no_optimizer_is_named():
+    mdp = combination_lock(3)
+    for world, optimizer, message in [
+        (mdp, QUICK, "world is FiniteMDP, expected a World"),
+        (TabularWorld(mdp), TRPO, r"optimizer is the class TRPO, expected an object: TRPO\(...\)"),
+        (TabularWorld(mdp), "trpo", "optimizer is 'trpo'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            explore(world, optimizer, gamma=GAMMA, rounds=1, progress=False)
+        with pytest.raises(ValueError, match=message):
+            improve(world, optimizer, None, gamma=GAMMA)
+    with pytest.raises(ValueError, match=r"reset_model is str, expected a ResetModel"):
+        improve(TabularWorld(mdp), QUICK, "folder", gamma=GAMMA)
 
 
 def test_damaged_checkpoints_are_refused_and_kept(tmp_path):

@@ -201,3 +201,15 @@ def test_missing_parts_are_named() -> None:
 
 def test_nested_lists_are_tables_too() -> None:
     assert read_gymnasium(Table([[LOOP]])) == read_gymnasium(Table({0: {0: LOOP}}))
+
+
+def test_an_id_takes_the_arguments_of_make():
+    slippery = FiniteMDP.from_gymnasium("FrozenLake-v1", is_slippery=True)
+    firm = FiniteMDP.from_gymnasium("FrozenLake-v1", is_slippery=False)
+    assert firm.transitions.nnz < slippery.transitions.nnz
+
+
+def test_environments_of_the_library_hand_out_their_mdp():
+    from curious_explorer.environments import combination_lock
+
+    assert FiniteMDP.from_gymnasium("curious_explorer/CombinationLock-v0", depth=3) == combination_lock(3)

@@ -61,8 +61,6 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
 def _from_gymnasium(name: str) -> FiniteMDP:
     import gymnasium
 
-    from curious_explorer.environments.tabular_env import TabularEnv
-
     if name not in gymnasium.registry:
         known = [*(f"{kind}/20" for kind in SHORT_NAMES), *gymnasium.registry]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -71,6 +69,4 @@ def _from_gymnasium(name: str) -> FiniteMDP:
             f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', or an MDP file "
             "(.json, .npz)"
         )
-    env = gymnasium.make(name)
-    inner = env.unwrapped
-    return inner.mdp if isinstance(inner, TabularEnv) else FiniteMDP.from_gymnasium(env)
+    return FiniteMDP.from_gymnasium(name)

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorer import Exploration, explore
 from curious_explorer.explorer.checkpoint import explored_digest
+from curious_explorer.explorer.thresholds import Schedule, constant, linear, paper_linear
 from curious_explorer.files import holds_files
 from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.validation import check_count, check_gamma, check_seed
 from curious_explorer.optimizers import TRPO, ModelBased, Reinforce
 from curious_explorer.optimizers.protocol import Optimizer
 from curious_explorer.sampling import TabularWorld
@@ -24,6 +26,7 @@ OPTIMIZERS: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
     "reinforce": Reinforce,
     "model-based": ModelBased,
 }
+SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
 MDP_FILE, ROUNDS, RESETS = "mdp.npz", "exploration", "reset_model"
 
 
@@ -41,12 +44,17 @@ def explore_into(
     *,
     gamma: float,
     rounds: int,
+    thresholds: Schedule | float | None = None,
     visits: int,
     seed: int,
     record: bool,
     progress: bool = True,
 ) -> Exploration:
     """Explore an MDP and keep everything; a run that was interrupted goes on where it stood."""
+    check_gamma(gamma)  # everything is checked before anything is written
+    for name, count in (("rounds", rounds), ("visits", visits)):
+        check_count(count, name, least=1)
+    check_seed(seed)
     target = Path(folder)
     stored = target / MDP_FILE
     if stored.is_file():
@@ -63,6 +71,7 @@ def explore_into(
         optimizer,
         gamma=gamma,
         rounds=rounds,
+        thresholds=thresholds,
         visits=visits,
         record=record,
         checkpoint=target / ROUNDS,
@@ -75,15 +84,22 @@ def explore_into(
 def load_run(folder: str | Path, mdp: FiniteMDP | None = None) -> ExploredRun:
     """A run written by `explore_into`, or a bare checkpoint folder together with the MDP that was explored."""
     source = Path(folder)
+    if not source.is_dir():
+        raise CheckpointError(f"there is no folder {source}; expected a run written by curious-explorer explore")
     if mdp is None:
         if not (source / MDP_FILE).is_file():
             raise CheckpointError(
-                f"{source} holds no {MDP_FILE}, as curious-explorer explore writes it; name the environment that was "
-                "explored"
+                f"{source} holds no {MDP_FILE}, as curious-explorer explore writes it; name what was explored "
+                "with --environment"
             )
         mdp = FiniteMDP.load(source / MDP_FILE)
     rounds = source / ROUNDS if (source / ROUNDS).is_dir() else source
     exploration = Exploration.load(rounds)
     if explored_digest(rounds) != mdp.fingerprint:
         raise CheckpointError(f"{source} is an exploration of another MDP than the one given")
+    if not exploration.finished:
+        raise CheckpointError(
+            f"{source} is unfinished: {len(exploration.rounds)} of {exploration.planned_rounds} rounds; the command "
+            "that began it goes on with it"
+        )
     return ExploredRun(mdp, exploration)

@@ -23,17 +23,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.explorer.checkpoint import Checkpoint, describe
+from curious_explorer.explorer.checkpoint import Checkpoint
+from curious_explorer.explorer.description import describe
 from curious_explorer.explorer.exploration import Exploration, Round
 from curious_explorer.explorer.progress import RoundProgress
 from curious_explorer.explorer.thresholds import Schedule, schedule_values
 from curious_explorer.explorer.visits import DEFAULT_VISITS, FreshVisits, Visits
 from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
-from curious_explorer.optimizers.protocol import Floats, Optimizer, Reward, check_budget
+from curious_explorer.optimizers.protocol import (
+    Floats,
+    Optimizer,
+    Reward,
+    check_budget,
+    check_learned,
+    check_optimizer,
+)
 from curious_explorer.reset import ResetModel
 from curious_explorer.reset.model import WEIGHTINGS
 from curious_explorer.sampling import RecordingWorld, World
 from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.world import check_world
 
 REWARDS = ("curiosity", "combined")
 
@@ -71,6 +80,8 @@ def explore(
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
         progress: whether to show a progress bar.
     """
+    check_world(world)
+    check_optimizer(optimizer)
     gamma = check_gamma(gamma)
     rounds = check_count(rounds, "rounds", least=1)
     betas = schedule_values(thresholds, rounds, world.num_states)
@@ -109,6 +120,7 @@ def explore(
             mu = ResetModel([*policies, policy], gamma=gamma, weighting=learn_from)  # mu_n
             curiosity = curiosity_reward(poorly_visited, world.num_actions, reward)  # r_n
             learned = optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
+            check_learned(learned, world.samples - between, budget)
 
             done.append(
                 Round(

@@ -9,7 +9,6 @@ sampled again.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.archives import Archive, Format, check_header, check_size, decode, encode, parse_strictly
 from curious_explorer.errors import CheckpointError
+from curious_explorer.explorer.description import describe, first_difference
 from curious_explorer.explorer.exploration import Exploration, Round
 from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.mdp.validation import check_policy
@@ -43,18 +43,6 @@ class Remembers(Protocol):
         """Remember this instead."""
 
 
-def describe(thing: Any) -> Any:
-    """Settings as plain data, so that they can be compared with those of an earlier run."""
-    if is_dataclass(thing) and not isinstance(thing, type):
-        fields = {key: describe(value) for key, value in asdict(thing).items()}
-        return {"kind": type(thing).__name__, **fields}
-    if thing is None or isinstance(thing, (bool, int, float, str)):
-        return thing
-    if hasattr(thing, "fingerprint"):
-        return {"kind": type(thing).__name__, "digest": thing.fingerprint}
-    return {"kind": getattr(thing, "__qualname__", type(thing).__qualname__)}
-
-
 class Checkpoint:
     """A folder to save rounds in and to go on from; does nothing when there is no folder."""
 
@@ -71,7 +59,10 @@ class Checkpoint:
         if self._folder.exists() and not self._folder.is_dir():
             raise CheckpointError(f"{self._folder} is a file, expected a folder for checkpoints")
         if (self._folder / SETTINGS_FILE).exists():
-            _check_same(_read_settings(self._folder), json.loads(text)["settings"], self._folder)
+            found, wanted = _read_settings(self._folder), json.loads(text)["settings"]
+            _check_same(found, wanted, self._folder)
+            if len(wanted["thresholds"]) > len(found["thresholds"]):  # more rounds of the same exploration
+                write_atomically(self._folder / SETTINGS_FILE, text + "\n")
             return
         if self._folder.exists() and holds_files(self._folder):
             raise CheckpointError(f"{self._folder} is not empty and holds no exploration; choose a new folder")
@@ -138,7 +129,9 @@ def load_exploration(folder: str | Path) -> Exploration:
         shape = (check_size(world, "num_states"), check_size(world, "num_actions"))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{source / SETTINGS_FILE} is damaged: {error}") from error
-    return Exploration(tuple(_read_rounds(source, shape)[0]), gamma)
+    planned = settings.get("thresholds")
+    rounds = tuple(_read_rounds(source, shape)[0])
+    return Exploration(rounds, gamma, planned_rounds=max(len(planned) if isinstance(planned, list) else 0, len(rounds)))
 
 
 def explored_digest(folder: str | Path) -> object:
@@ -163,12 +156,15 @@ def _read_settings(folder: Path) -> dict[str, Any]:
 
 
 def _check_same(found: dict[str, Any], wanted: dict[str, Any], folder: Path) -> None:
-    for key in sorted(found.keys() | wanted.keys()):
-        if found.get(key) != wanted.get(key):
-            raise CheckpointError(
-                f"{folder} holds an exploration with other settings: {key} is {found.get(key)!r} there and "
-                f"{wanted.get(key)!r} here; use another folder, or the settings it was made with"
-            )
+    """Refuse other settings; only the number of rounds may differ, since more of them just go on."""
+    old, new = found.get("thresholds"), wanted["thresholds"]
+    if isinstance(old, list) and all(a == b for a, b in zip(old, new, strict=False)):
+        found = found | {"thresholds": new}
+    for place, there, here in first_difference(found, wanted):
+        raise CheckpointError(
+            f"{folder} holds an exploration with other settings: {place} is {there!r} there and {here!r} here; use "
+            "another folder, or the settings it was made with"
+        )
 
 
 def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Archive]:

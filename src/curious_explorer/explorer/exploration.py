@@ -61,6 +61,8 @@ class Exploration:
 
     rounds: tuple[Round, ...]
     gamma: float
+    planned_rounds: int | None = None
+    """How many rounds it was to have, where it was read from a folder; more than there are if it was interrupted."""
 
     @cached_property
     def policies(self) -> tuple[Floats, ...]:
@@ -71,6 +73,14 @@ class Exploration:
     def reset_model(self) -> ResetModel:
         """The reset model of all policies, weighed by average; ``reset_model.weighted("last")`` is the paper's."""
         return ResetModel(self.policies, gamma=self.gamma)
+
+    def __repr__(self) -> str:
+        return f"Exploration({len(self.rounds)} rounds, gamma={self.gamma}, samples={self.samples:,})"
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned rounds are done."""
+        return self.planned_rounds is None or len(self.rounds) >= self.planned_rounds
 
     @property
     def samples(self) -> int:

@@ -8,9 +8,18 @@ import numpy as np
 
 from curious_explorer.mdp.validation import check_count, check_gamma
 from curious_explorer.optimizers.actor_critic import default_horizon
-from curious_explorer.optimizers.protocol import Evaluation, Floats, Optimizer, OptimizerResult, check_budget
+from curious_explorer.optimizers.protocol import (
+    Evaluation,
+    Floats,
+    Optimizer,
+    OptimizerResult,
+    check_budget,
+    check_learned,
+    check_optimizer,
+)
 from curious_explorer.reset import ResetModel
 from curious_explorer.sampling import World
+from curious_explorer.sampling.world import check_world
 
 EVALUATION_EPISODES = 1_000
 
@@ -35,11 +44,20 @@ def improve(
         evaluation_episodes: episodes from the start that measure the result, as ``result.evaluation``. Their steps are
             counted by the world and reported there, beside the budget. Zero leaves the measurement out.
     """
+    check_world(world)
+    check_optimizer(optimizer)
     gamma, budget = check_gamma(gamma), check_budget(budget)
     check_count(evaluation_episodes, "evaluation_episodes")
     if reset_model is not None:
+        if not isinstance(reset_model, ResetModel):
+            raise ValueError(
+                f"reset_model is {type(reset_model).__name__}, expected a ResetModel: exploration.reset_model, or "
+                "ResetModel.load(folder)"
+            )
         reset_model.check_world(world)
+    before = world.samples
     learned = optimizer(world, reset_model, gamma=gamma, budget=budget)
+    check_learned(learned, world.samples - before, budget)
     if evaluation_episodes == 0:
         return learned
     return replace(learned, evaluation=measure_value(world, learned.policy, gamma=gamma, episodes=evaluation_episodes))

@@ -165,7 +165,29 @@ class MDPBuilder:
             )
 
 
-class StateHandle:
+class _GoingOn:
+    """What every handle can go on with: another state, the ends, the start, and the MDP itself."""
+
+    _builder: MDPBuilder
+
+    def state(self, name: str) -> StateHandle:
+        """Go on with another state."""
+        return self._builder.state(name)
+
+    def terminal(self, *names: str) -> MDPBuilder:
+        """Say which states end an episode."""
+        return self._builder.terminal(*names)
+
+    def start(self, where: str | Mapping[str, float]) -> MDPBuilder:
+        """Say where episodes start."""
+        return self._builder.start(where)
+
+    def build(self) -> FiniteMDP:
+        """The MDP described."""
+        return self._builder.build()
+
+
+class StateHandle(_GoingOn):
     """One state of a description: go on with `action`."""
 
     def __init__(self, builder: MDPBuilder, state: int) -> None:
@@ -181,12 +203,8 @@ class StateHandle:
         """
         return self._builder._open_pair(self._state, name, reward)
 
-    def state(self, name: str) -> StateHandle:
-        """Go on with another state."""
-        return self._builder.state(name)
 
-
-class ActionHandle:
+class ActionHandle(_GoingOn):
     """One pair of a state and an action: go on with `to`, with another `action` of the state, or another `state`."""
 
     def __init__(self, builder: MDPBuilder, pair: tuple[int, int]) -> None:
@@ -201,10 +219,6 @@ class ActionHandle:
     def action(self, name: str, reward: float | None = None) -> ActionHandle:
         """Go on with another action of the same state."""
         return self._builder._open_pair(self._pair[0], name, reward)
-
-    def state(self, name: str) -> StateHandle:
-        """Go on with another state."""
-        return self._builder.state(name)
 
 
 class _Names:

@@ -300,11 +300,14 @@ class FiniteMDP:
         return MDPBuilder()
 
     @staticmethod
-    def from_gymnasium(env: Any) -> FiniteMDP:
-        """Read the table ``env.unwrapped.P`` of a Gymnasium environment such as FrozenLake, Taxi or CliffWalking."""
+    def from_gymnasium(env: Any, **arguments: Any) -> FiniteMDP:
+        """Read the table ``env.unwrapped.P`` of a Gymnasium environment such as FrozenLake, Taxi or CliffWalking.
+
+        ``env`` is an environment, or an id with the ``arguments`` of ``gymnasium.make``.
+        """
         from curious_explorer.mdp.gymnasium_tables import read_gymnasium
 
-        return read_gymnasium(env)
+        return read_gymnasium(env, **arguments)
 
     def save(self, path: str | Path) -> Path:
         """Write to a ``.json`` (for people) or ``.npz`` (for size) file, atomically; the ending decides."""

@@ -42,22 +42,25 @@ class _Outcomes(NamedTuple):
     ended: Mask
 
 
-def read_gymnasium(env: gymnasium.Env[Any, Any] | str) -> FiniteMDP:
+def read_gymnasium(env: gymnasium.Env[Any, Any] | str, **arguments: Any) -> FiniteMDP:
     """The finite MDP behind a Gymnasium environment that publishes its table.
 
     Args:
         env: an environment, wrapped or not, or its id, such as ``"FrozenLake-v1"``.
+        arguments: passed on to ``gymnasium.make`` with an id.
 
     Raises:
         ValueError: if the environment has no table ``P``, no discrete spaces, or a table that is not well formed.
     """
     if isinstance(env, str):
-        made = gymnasium.make(env)
+        made = gymnasium.make(env, **arguments)
         try:
             return read_gymnasium(made)
         finally:
             made.close()
     table_of = getattr(env, "unwrapped", env)
+    if isinstance(own := getattr(table_of, "mdp", None), FiniteMDP):  # an environment of this library's
+        return own
     num_states = _discrete_size(table_of, "observation_space")
     num_actions = _discrete_size(table_of, "action_space")
     outcomes = _read_table(table_of, num_states, num_actions)

@@ -64,6 +64,11 @@ class OptimizerResult:
     evaluation: Evaluation | None = None
     """What the policy is worth from the world's own start, where that was measured."""
 
+    def __repr__(self) -> str:
+        value = None if self.evaluation is None else self.evaluation.value
+        updates = f"accepted={self.accepted}, rejected={sum(self.rejected.values())}"
+        return f"OptimizerResult(samples={self.samples:,}, {updates}, value={value})"
+
 
 @runtime_checkable
 class Optimizer(Protocol):
@@ -170,3 +175,19 @@ def tally(verdicts: Mapping[str | None, int]) -> dict[str, Any]:
     """How often an update changed the policy (verdict None) and why it did not, as `OptimizerResult` has them."""
     rejected = {reason: times for reason, times in sorted(verdicts.items(), key=str) if reason is not None}
     return {"accepted": verdicts.get(None, 0), "rejected": rejected}
+
+
+def check_optimizer(optimizer: object) -> None:
+    """Refuse what cannot be called as an optimizer, before anything is sampled."""
+    if isinstance(optimizer, type):
+        raise ValueError(f"optimizer is the class {optimizer.__name__}, expected an object: {optimizer.__name__}(...)")
+    if not callable(optimizer):
+        raise ValueError(f"optimizer is {optimizer!r}, expected TRPO(), Reinforce() or a function with their signature")
+
+
+def check_learned(learned: object, samples: int, budget: int | None) -> None:
+    """Refuse what an optimizer may not do: return something else than a result, or spend more than its budget."""
+    if not isinstance(learned, OptimizerResult):
+        raise ValueError(f"the optimizer returned {type(learned).__name__}, expected an OptimizerResult")
+    if budget is not None and samples > budget:
+        raise ValueError(f"the optimizer took {samples:,} steps, but its budget was {budget:,}; it must keep to it")

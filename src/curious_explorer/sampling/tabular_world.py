@@ -58,6 +58,11 @@ class TabularWorld:
     def __init__(self, mdp: FiniteMDP, *, seed: int = 0, backend: str = "numba", threads: int | None = None) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"backend is {backend!r}, expected one of {', '.join(map(repr, BACKENDS))}")
+        if not isinstance(mdp, FiniteMDP):
+            raise ValueError(
+                f"mdp is {type(mdp).__name__}, expected a FiniteMDP; FiniteMDP.from_gymnasium reads environments that "
+                "have a table of transitions"
+            )
         self._seed = np.uint64(check_seed(seed))
         if threads is None:
             threads = len(os.sched_getaffinity(0)) if mdp.num_states >= STATES_FOR_THREADS else 1
@@ -131,7 +136,7 @@ class TabularWorld:
             raise RuntimeError("no episode is in progress; call restart() first")
         if self._mdp.terminal[self._state]:
             raise RuntimeError(f"the episode has ended in the terminal state {self._state}; call restart() first")
-        if not 0 <= action < self.num_actions:
+        if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
             raise ValueError(f"action is {action!r}, expected an index from 0 to {self.num_actions - 1}")
         self._counter = np.uint64((int(self._counter) + int(random.GOLDEN)) % 2**64)
         entry = stepping.step_once(self._dynamics, self._state * self.num_actions + action, self._counter)

@@ -219,3 +219,9 @@ class World(Protocol):
 
         The rule sees what `step` would have shown: state, action, reward, next state, and whether the episode ended.
         """
+
+
+def check_world(world: object) -> None:
+    """Refuse what an agent cannot act in, before anything is sampled."""
+    if not isinstance(world, World):
+        raise ValueError(f"world is {type(world).__name__}, expected a World, such as TabularWorld(mdp, seed=0)")

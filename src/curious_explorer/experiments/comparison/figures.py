@@ -128,7 +128,7 @@ def _draw_bars_of(ax: Axes, results: Results, environment: str, place: int) -> N
     ax.set_xscale("log")
     ax.set_xlim(1.0, 1.3 * budget)
     ax.set_yticks(range(len(results.methods)), results.methods, fontsize=6.5)
-    ax.invert_yaxis()
+    ax.set_ylim(len(results.methods) - 0.4, -0.6)  # the first method on top
     ax.grid(visible=False, axis="y")
 
 
