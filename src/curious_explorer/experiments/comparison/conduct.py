@@ -18,7 +18,7 @@ from curious_explorer.experiments.comparison.run_files import RUNS, load_run, ru
 from curious_explorer.experiments.comparison.running import ComparisonRun, Job, run_job
 from curious_explorer.experiments.executors import run_jobs
 from curious_explorer.experiments.study import explaining_full_disks, first_difference
-from curious_explorer.files import write_atomically
+from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.mdp.validation import check_count
 
 SETTINGS = Format("curious-explorer/comparison", 1)
@@ -85,7 +85,7 @@ def prepare_folder(comparison: Comparison, folder: Path, *, resume: bool) -> Non
             leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed
         return
     # A process may be killed between making the folder and writing the settings.
-    if folder.exists() and any(not path.name.endswith(".tmp") for path in folder.iterdir()):
+    if folder.exists() and holds_files(folder):
         raise StudyError(f"{folder} is not empty and holds no comparison; choose another --out")
     described = {"format": SETTINGS.name, "version": SETTINGS.version, "settings": wanted}
     try:
