@@ -248,7 +248,7 @@ def header_with(arrays: dict[str, np.ndarray], **changes: object) -> np.ndarray:
     ("spoil", "words"),
     [
         (lambda a: {"start": np.array([{"harm": 1}, None, None])}, "start holds object"),
-        (lambda a: {"header": header_with(a, version=2)}, "newer"),
+        (lambda a: {"header": header_with(a, version=3)}, "newer"),
         (lambda a: {"header": header_with(a, format="other")}, "another kind"),
         (lambda a: {"header": header_with(a, num_states=True)}, "num_states is True"),
         (lambda a: {"header": header_with(a, num_states=10**12)}, "indptr holds"),

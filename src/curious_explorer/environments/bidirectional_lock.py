@@ -9,6 +9,11 @@ follows what it sees learns to die at once.
 
 Every episode has exactly H + 1 steps. Rewards are mapped to [0, 1], and the ends go on paying what stands for nothing;
 `FiniteMDP.reward_scale` has it.
+
+This is the environment of the authors' own code (github.com/mbhenaff/PCPG, ``DiabolicalLockMaze`` in
+deep_rl/component/envs.py over ``DiabolicalCombinationLock`` in homer_envs/rl_acid_environment.py, with its default
+settings), except that their ``horizon`` counts the first action too, so theirs of 6 is 5 here; that which lock pays 5
+depends there on the seed, and here the labels do; and that they observe features of the state, not its number.
 """
 
 from __future__ import annotations

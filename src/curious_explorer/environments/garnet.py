@@ -2,15 +2,17 @@
 
 Each pair of a state and an action leads to a few successors chosen at random, with probabilities cut from the unit
 interval at random; each state pays a random reward with a small probability. Built directly in compressed rows, so ten
-million states are no trouble.
+million states are no trouble: building takes little more memory than the model.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.blocks import blocks
 from curious_explorer.mdp.validation import check_count, check_seed
 
 
@@ -33,11 +35,22 @@ def garnet(
         raise ValueError(f"reward_sparsity is {reward_sparsity!r}, expected a probability in [0, 1]")
     random = np.random.default_rng(check_seed(seed))
     num_pairs = num_states * num_actions
-    cuts = np.sort(random.random((num_pairs, branching - 1)), axis=1)
-    edges = np.hstack([np.zeros((num_pairs, 1)), cuts, np.ones((num_pairs, 1))])
+    probabilities = _cut_unit_intervals(num_pairs, branching, random)
     successors = random.integers(num_states, size=num_pairs * branching, dtype=np.int32)
-    indptr = np.arange(0, num_pairs * branching + 1, branching)
-    rows = sparse.csr_array((np.diff(edges, axis=1).ravel(), successors, indptr), shape=(num_pairs, num_states))
+    kind = np.int32 if num_pairs * branching <= np.iinfo(np.int32).max else np.int64
+    indptr = np.arange(0, num_pairs * branching + 1, branching, dtype=kind)
+    rows = sparse.csr_array((probabilities, successors, indptr), shape=(num_pairs, num_states))
+    del probabilities, successors, indptr  # so that merging can let go of what it replaces
     rows.sum_duplicates()
     state_rewards = random.random(num_states) * (random.random(num_states) >= reward_sparsity)
-    return FiniteMDP.from_rows(rows, np.repeat(state_rewards[:, None], num_actions, axis=1), 0)
+    rewards = np.repeat(state_rewards[:, None], num_actions, axis=1)
+    return FiniteMDP.from_rows(rows, rewards, 0, copy=False)
+
+
+def _cut_unit_intervals(count: int, pieces: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """The lengths of the pieces into which random cuts divide ``count`` unit intervals, one after the other."""
+    lengths = np.empty((count, pieces))
+    for first, stop in blocks(count):
+        cuts = np.sort(random.random((stop - first, pieces - 1)), axis=1)
+        lengths[first:stop] = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
+    return lengths.reshape(-1)

@@ -7,8 +7,10 @@ accident. So labels are permuted state by state, from a seed, unless the caller 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.blocks import blocks
 from curious_explorer.mdp.validation import check_seed
 
 
@@ -16,5 +18,13 @@ def permute_action_labels(mdp: FiniteMDP, seed: int | None) -> FiniteMDP:
     """The same MDP with each state's action labels shuffled from ``seed``; unchanged when the seed is None."""
     if seed is None:
         return mdp
-    labels = np.tile(np.arange(mdp.num_actions), (mdp.num_states, 1))
-    return mdp.relabel_actions(np.random.default_rng(check_seed(seed)).permuted(labels, axis=1))
+    return mdp.relabel_actions(action_labels(mdp.num_states, mdp.num_actions, seed))
+
+
+def action_labels(num_states: int, num_actions: int, seed: int) -> NDArray[np.integer]:
+    """A new label for each action of each state, shape (S, A), in the smallest type that holds them."""
+    random = np.random.default_rng(check_seed(seed))
+    labels = np.empty((num_states, num_actions), dtype=np.min_scalar_type(num_actions - 1))
+    for first, stop in blocks(num_states):
+        labels[first:stop] = random.permuted(np.tile(np.arange(num_actions), (stop - first, 1)), axis=1)
+    return labels

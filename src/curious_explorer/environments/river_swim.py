@@ -5,7 +5,10 @@ with probability 0.3, stays with 0.6 and is swept back with 0.1; in the leftmost
 with 0.7, in the rightmost it stays with 0.3 and is swept back with 0.7. Swimming left in the leftmost state pays 5,
 holding out in the rightmost one pays 10,000. An episode begins in state 1 or 2, with equal probability, and never ends.
 
-Rewards are divided by 10,000, which `FiniteMDP.reward_scale` keeps.
+Rewards are divided by 10,000, which `FiniteMDP.reward_scale` keeps. Transitions, rewards and starts are those of the
+class ``RiverSwimEnv`` written for the package table-rl, which names the same paper. Others use the name for other
+numbers: implementations of Osband, Russo and Van Roy (2013) swim with 0.35, 0.6 and 0.05, and with 0.6 at both ends,
+for rewards of 0.005 and 1, from the leftmost state. Lengths other than six are ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """From what users hand in (arrays, sparse matrices, masks) to the compressed rows of a `FiniteMDP`.
 
-Each function returns fresh arrays; what the caller gave is never changed.
+Each function returns fresh arrays, so that what the caller gave is never changed, unless told not to copy. Where an
+array could be long, what is computed from it on the way is computed in blocks: building takes little more memory than
+the MDP itself.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from curious_explorer.mdp import validation
+from curious_explorer.mdp.blocks import blocks
 
 Floats = NDArray[np.float64]
 
@@ -44,16 +47,26 @@ def _stack_actions(matrices: Sequence[Any]) -> sparse.csr_array:
             raise ValueError(
                 f"transitions[{action}] has shape {matrix.shape}, expected ({shape[0]}, {shape[0]}) for every action"
             )
-    entries = [sparse.coo_array(matrix) for matrix in matrices]
-    row = np.concatenate([e.row.astype(np.int64) * len(matrices) + a for a, e in enumerate(entries)])
-    column = np.concatenate([e.col for e in entries])
-    data = np.concatenate([e.data.astype(np.float64) for e in entries])
-    stacked = sparse.coo_array((data, (row, column)), shape=(shape[0] * len(matrices), shape[0]))
-    return sparse.csr_array(stacked)
+    rows = [sparse.csr_array(matrix) for matrix in matrices]
+    lengths = np.stack([np.diff(matrix.indptr) for matrix in rows], axis=1)
+    total = sum(int(matrix.nnz) for matrix in rows)
+    kind = np.int32 if max(lengths.size, total) <= np.iinfo(np.int32).max else np.int64
+    indptr = np.zeros(lengths.size + 1, dtype=kind)
+    np.cumsum(lengths.ravel(), out=indptr[1:])
+    data, indices = np.empty(total), np.empty(total, dtype=kind)
+    for action, matrix in enumerate(rows):
+        for first, stop in blocks(shape[0]):
+            cuts = matrix.indptr[first : stop + 1]
+            shift = indptr[first * len(rows) + action : stop * len(rows) : len(rows)] - cuts[:-1]
+            place = np.repeat(shift, np.diff(cuts)) + np.arange(cuts[0], cuts[-1], dtype=kind)
+            data[place], indices[place] = matrix.data[cuts[0] : cuts[-1]], matrix.indices[cuts[0] : cuts[-1]]
+    stacked = sparse.csr_array((data, indices, indptr), shape=(lengths.size, shape[0]))
+    stacked.sum_duplicates()
+    return stacked
 
 
-def as_mask(terminal: Any, num_states: int) -> NDArray[np.bool_]:
-    """Terminal states as a fresh boolean mask."""
+def as_mask(terminal: Any, num_states: int, *, copy: bool = True) -> NDArray[np.bool_]:
+    """Terminal states as a boolean mask."""
     mask = np.zeros(num_states, dtype=np.bool_)
     if terminal is None:
         return mask
@@ -61,7 +74,7 @@ def as_mask(terminal: Any, num_states: int) -> NDArray[np.bool_]:
     if given.dtype == np.bool_:
         if given.shape != (num_states,):
             raise ValueError(f"terminal has shape {given.shape}, expected a mask of shape ({num_states},)")
-        return given.copy()
+        return given.copy() if copy else given
     if given.size == 0:
         return mask
     if not np.issubdtype(given.dtype, np.integer) or given.ndim > 1:
@@ -73,9 +86,9 @@ def as_mask(terminal: Any, num_states: int) -> NDArray[np.bool_]:
     return mask
 
 
-def reward_table(rewards: Any, num_states: int, num_actions: int) -> Floats:
-    """Rewards as a fresh (S, A) array."""
-    table = np.array(rewards, dtype=np.float64)
+def reward_table(rewards: Any, num_states: int, num_actions: int, *, copy: bool = True) -> Floats:
+    """Rewards as an (S, A) array, stored row by row."""
+    table = np.array(rewards, dtype=np.float64, order="C", copy=copy or None)
     if table.shape != (num_states, num_actions):
         _bad_reward_shape(table.shape, num_states, num_actions)
     return table
@@ -89,12 +102,11 @@ def _bad_reward_shape(shape: tuple[int, ...], num_states: int, num_actions: int)
 
 
 def transition_rewards(
-    rewards: Any, rows: sparse.csr_array, num_actions: int, where: validation.Where
+    rewards: Any, rows: sparse.csr_array, num_actions: int, where: validation.Where, *, copy: bool = True
 ) -> Floats | None:
     """The reward of each stored transition, if the rewards given depend on the next state; else None."""
     num_states = rows.shape[1]
     given = np.asarray(rewards, dtype=np.float64)
-    row_of_entry = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     if given.ndim == 3:
         if given.shape != (num_states, num_actions, num_states):
             _bad_reward_shape(given.shape, num_states, num_actions)
@@ -104,21 +116,35 @@ def transition_rewards(
     elif given.ndim == 1:
         if given.shape != rows.data.shape:
             raise ValueError(f"rewards has shape {given.shape}, expected ({rows.nnz},): one for each stored transition")
-        aligned = given.copy()
+        aligned = given.copy() if copy else given
     else:
         return None
-    bad = validation.first(~((aligned >= 0.0) & (aligned <= 1.0)))
+    bad = validation.first_outside(aligned, 0.0, 1.0)
     if bad is not None:
-        pair = where.pair(*divmod(int(row_of_entry[bad]), num_actions))
+        row = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
+        pair = where.pair(*divmod(row, num_actions))
         validation.bad_reward(float(aligned[bad]), f"{pair}, next {where.state(int(rows.indices[bad]))}")
     return aligned
 
 
+def expected_rewards(rows: sparse.csr_array, by_transition: Floats, num_actions: int) -> Floats:
+    """The mean reward of each pair, shape (S, A)."""
+    products = sparse.csr_array((rows.data * by_transition, rows.indices, rows.indptr), shape=rows.shape)
+    table = validation.row_sums(products).reshape(-1, num_actions)
+    return np.clip(table, 0.0, 1.0, out=table)  # an average of rewards in [0, 1] can round to 1 + 1e-16
+
+
+def rows_are_permutations(labels: NDArray[Any]) -> bool:
+    """Whether each row of (S, A) holds each of 0..A-1 once."""
+    wanted = np.arange(labels.shape[1])
+    return all((np.sort(labels[first:stop], axis=1) == wanted).all() for first, stop in blocks(len(labels)))
+
+
 def drop_zeros(rows: sparse.csr_array, by_transition: Floats | None) -> tuple[sparse.csr_array, Floats | None]:
     """Remove stored zeros, so that every entry is a transition that can happen."""
-    keep = rows.data != 0.0
-    if keep.all():
+    if np.count_nonzero(rows.data) == rows.nnz:
         return rows, by_transition
+    keep = rows.data != 0.0
     indptr = np.concatenate([[0], np.cumsum(keep)])[rows.indptr].astype(rows.indptr.dtype)
     kept = sparse.csr_array((rows.data[keep], rows.indices[keep], indptr), shape=rows.shape)
     return kept, None if by_transition is None else by_transition[keep]
@@ -143,23 +169,27 @@ def absorb(
     """Give empty rows of terminal states their self-loop; refuse terminal states that lead elsewhere."""
     if not terminal.any():
         return rows, by_transition
-    lengths = np.diff(rows.indptr)
-    state_of_row = np.repeat(np.arange(rows.shape[1]), num_actions)
-    row_of_entry = np.repeat(np.arange(rows.shape[0]), lengths)
-    leaves = terminal[state_of_row[row_of_entry]] & (rows.indices != state_of_row[row_of_entry])
+    states = np.flatnonzero(terminal)
+    row = (states[:, None] * num_actions + np.arange(num_actions)).ravel()  # of terminal states only
+    begin, stop = rows.indptr[row].astype(np.int64), rows.indptr[row + 1].astype(np.int64)
+    count = stop - begin
+    place = np.repeat(np.arange(len(row)), count)
+    entry = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count) + begin[place]
+    leaves = rows.indices[entry] != row[place] // num_actions
     bad = validation.first(leaves)
     if bad is not None:
-        pair = where.pair(*divmod(int(row_of_entry[bad]), num_actions))
+        pair = where.pair(*divmod(int(row[place[bad]]), num_actions))
         raise ValueError(
-            f"{pair}: the state is terminal, but this action leads to {where.state(int(rows.indices[bad]))}; leave the "
-            "rows of terminal states empty, or make them loop"
+            f"{pair}: the state is terminal, but this action leads to {where.state(int(rows.indices[entry[bad]]))}; "
+            "leave the rows of terminal states empty, or make them loop"
         )
-    empty = np.flatnonzero(terminal[state_of_row] & (lengths == 0))
+    empty = row[count == 0]
     if empty.size == 0:
         return rows, by_transition
+    lengths = np.diff(rows.indptr)
     at = rows.indptr[empty]
     data = np.insert(rows.data, at, 1.0)
-    indices = np.insert(rows.indices, at, state_of_row[empty])
+    indices = np.insert(rows.indices, at, empty // num_actions)
     lengths[empty] = 1
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(rows.indptr.dtype)
     filled = sparse.csr_array((data, indices, indptr), shape=rows.shape)

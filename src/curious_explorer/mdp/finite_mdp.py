@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from curious_explorer.mdp import assembly, validation
+from curious_explorer.mdp.blocks import feed
 
 if TYPE_CHECKING:
     from curious_explorer.mdp.builder import MDPBuilder
@@ -82,20 +83,25 @@ class FiniteMDP:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         reward_scale: RewardScale = UNSCALED,
+        copy: bool = True,
     ) -> FiniteMDP:
         """Build from one sparse matrix of shape (S * A, S) whose row ``s * A + a`` belongs to the pair (s, a).
 
         ``rewards`` may also hold one number for each stored entry of ``rows``: the reward of that transition. Then
         ``rows`` must be in canonical form (sorted, no duplicates), so that the two stay aligned.
+
+        With ``copy=False`` the arrays become the MDP's own where they can: they may be changed to canonical form, and
+        cannot be written to any more. That halves the memory that building a large MDP takes.
         """
-        rows = sparse.csr_array(rows, dtype=np.float64, copy=True)
+        rows = sparse.csr_array(rows, dtype=np.float64, copy=copy)
         num_pairs, num_states = rows.shape
         if num_states == 0 or num_pairs % num_states:
             raise ValueError(
                 f"rows has shape {rows.shape}, expected (S * A, S): as many rows as pairs of a state and an action"
             )
         mdp = cls.__new__(cls)
-        mdp._assemble(rows, num_pairs // num_states, rewards, start, terminal, state_names, action_names, reward_scale)
+        names = (state_names, action_names)
+        mdp._assemble(rows, num_pairs // num_states, rewards, start, terminal, *names, reward_scale, copy=copy)
         return mdp
 
     def _assemble(
@@ -108,6 +114,7 @@ class FiniteMDP:
         state_names: Sequence[str] | None,
         action_names: Sequence[str] | None,
         reward_scale: RewardScale,
+        copy: bool = True,
     ) -> None:
         """Validate everything, then freeze it. Nothing is stored before all of it is known to be right."""
         num_states = rows.shape[1]
@@ -115,11 +122,11 @@ class FiniteMDP:
         states = validation.check_names(state_names, num_states, "state")
         actions = validation.check_names(action_names, num_actions, "action")
         where = validation.Where(states, actions)
-        start_distribution = validation.as_distribution(start, num_states, "start")
-        is_terminal = assembly.as_mask(terminal, num_states)
+        start_distribution = validation.as_distribution(start, num_states, "start", copy=copy)
+        is_terminal = assembly.as_mask(terminal, num_states, copy=copy)
         scale = RewardScale(*validation.check_reward_scale(*reward_scale))
 
-        by_transition = assembly.transition_rewards(rewards, rows, num_actions, where)
+        by_transition = assembly.transition_rewards(rewards, rows, num_actions, where, copy=copy)
         if not rows.has_canonical_format:
             if by_transition is not None:
                 raise ValueError(
@@ -131,25 +138,61 @@ class FiniteMDP:
         rows = assembly.narrow_indices(rows)
         validation.check_rows(rows, num_actions, where)
         if by_transition is None:
-            table = assembly.reward_table(rewards, num_states, num_actions)
+            table = assembly.reward_table(rewards, num_states, num_actions, copy=copy)
         else:
-            products = sparse.csr_array((rows.data * by_transition, rows.indices, rows.indptr), shape=rows.shape)
-            table = validation.row_sums(products).reshape(num_states, num_actions)
-            table = np.clip(table, 0.0, 1.0)  # an average of rewards in [0, 1] can round to 1 + 1e-16
+            table = assembly.expected_rewards(rows, by_transition, num_actions)
         validation.check_rewards(table, num_actions, where)
+        self._freeze(rows, table, by_transition, start_distribution, is_terminal, states, actions, scale)
 
+    def _freeze(
+        self,
+        rows: sparse.csr_array,
+        rewards: Floats,
+        by_transition: Floats | None,
+        start: Floats,
+        terminal: NDArray[np.bool_],
+        state_names: tuple[str, ...] | None,
+        action_names: tuple[str, ...] | None,
+        reward_scale: RewardScale,
+    ) -> None:
         self._rows = rows
-        self._num_actions = num_actions
-        self._rewards = table
+        self._num_actions = int(rewards.shape[1])
+        self._rewards = rewards
         self._transition_rewards = by_transition
-        self._start = start_distribution
-        self._terminal = is_terminal
-        self._state_names = states
-        self._action_names = actions
-        self._reward_scale = scale
-        for array in (rows.data, rows.indices, rows.indptr, self._rewards, by_transition, self._start, is_terminal):
+        self._start = start
+        self._terminal = terminal
+        self._state_names = state_names
+        self._action_names = action_names
+        self._reward_scale = reward_scale
+        for array in (rows.data, rows.indices, rows.indptr, rewards, by_transition, start, terminal):
             if array is not None:
                 array.flags.writeable = False
+
+    @classmethod
+    def _trusted(
+        cls,
+        rows: sparse.csr_array,
+        rewards: Floats,
+        start: Floats,
+        terminal: NDArray[np.bool_],
+        texts: dict[str, Any],
+        fingerprint: str | None,
+    ) -> FiniteMDP:
+        """What `save` wrote, taken at its word: no array is looked at (rewards by transition are averaged, though)."""
+        mdp = cls.__new__(cls)
+        num_states = rows.shape[1]
+        num_actions = rows.shape[0] // num_states
+        states = validation.check_names(texts["state_names"], num_states, "state")
+        actions = validation.check_names(texts["action_names"], num_actions, "action")
+        rows.has_canonical_format = True
+        by_transition = rewards if rewards.ndim == 1 else None
+        if by_transition is not None:
+            rewards = assembly.expected_rewards(rows, by_transition, num_actions)
+        scale = RewardScale(*validation.check_reward_scale(*texts["reward_scale"]))
+        mdp._freeze(rows, rewards, by_transition, start, terminal, states, actions, scale)
+        if fingerprint is not None:
+            mdp.__dict__["fingerprint"] = fingerprint
+        return mdp
 
     # What it is made of -------------------------------------------------------------------------------------------
 
@@ -234,17 +277,11 @@ class FiniteMDP:
     def fingerprint(self) -> str:
         """A digest of states, actions, transitions, rewards and start; equal exactly when those are equal."""
         digest = hashlib.sha256(f"{self.num_states},{self.num_actions}".encode())
-        for array in (
-            self._rows.indptr.astype(np.int64),
-            self._rows.indices.astype(np.int64),
-            self._rows.data,
-            self._rewards,
-            self._start,
-            self._terminal,
-        ):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        if self._transition_rewards is not None:
-            digest.update(self._transition_rewards.tobytes())
+        for indices in (self._rows.indptr, self._rows.indices):
+            feed(digest, indices, np.int64)
+        for array in (self._rows.data, self._rewards, self._start, self._terminal, self._transition_rewards):
+            if array is not None:
+                feed(digest, array, array.dtype)
         return digest.hexdigest()
 
     # Variations ---------------------------------------------------------------------------------------------------
@@ -264,7 +301,7 @@ class FiniteMDP:
         """
         table = np.asarray(labels)
         shape = (self.num_states, self.num_actions)
-        if table.shape != shape or (np.sort(table, axis=1) != np.arange(self.num_actions)).any():
+        if table.shape != shape or not assembly.rows_are_permutations(table):
             raise ValueError(f"labels must have shape {shape} and hold a permutation of 0..{shape[1] - 1} in every row")
         old_action = np.argsort(table, axis=1)
         old_row = (np.arange(self.num_states)[:, None] * self.num_actions + old_action).ravel()
@@ -316,11 +353,15 @@ class FiniteMDP:
         return save_mdp(self, path)
 
     @staticmethod
-    def load(path: str | Path) -> FiniteMDP:
-        """Read what `save` wrote; raises `MDPFileError` on anything else, and never unpickles."""
+    def load(path: str | Path, *, mmap: bool = False, check: bool | None = None) -> FiniteMDP:
+        """Read what `save` wrote; raises `MDPFileError` on anything else, and never unpickles.
+
+        ``mmap=True`` maps an ``.npz`` file instead of reading it: ready at once, whatever its size. Then its content is
+        not looked at unless ``check=True`` asks for it; see `curious_explorer.mdp.storage.load_mdp`.
+        """
         from curious_explorer.mdp.storage import load_mdp
 
-        return load_mdp(path)
+        return load_mdp(path, mmap=mmap, check=check)
 
     def draw(self, **options: Any) -> Any:
         """Draw the graph with a layout that shows its structure; see `curious_explorer.mdp.drawing.draw_mdp`."""

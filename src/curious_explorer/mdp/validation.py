@@ -1,7 +1,8 @@
 """What makes a finite MDP well formed, and messages that name the first place where it is not.
 
 Every check raises ``ValueError`` with three things in it: what was given and where (state and action), what was
-expected, and what to do about it. The checks are vectorised, so that a million states cost milliseconds.
+expected, and what to do about it. The checks are vectorised, so that a million states cost milliseconds, and work
+through long arrays in blocks, so that they take next to no memory of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from curious_explorer.mdp.blocks import blocks
 
 ROW_SUM_TOLERANCE = 1e-9
 """How far a row of transition probabilities, a policy row or a start distribution may be from summing to one."""
@@ -73,7 +76,7 @@ def check_names(names: Sequence[str] | None, count: int, kind: str) -> tuple[str
 def check_rows(rows: sparse.csr_array, num_actions: int, where: Where) -> None:
     """Probabilities finite and not negative, and each row (state, action) summing to one."""
     probabilities = rows.data
-    bad = first(~(probabilities >= 0.0) | ~np.isfinite(probabilities))
+    bad = first_outside(probabilities, 0.0, np.finfo(np.float64).max)
     if bad is not None:
         row = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
         pair = where.pair(row // num_actions, row % num_actions)
@@ -81,14 +84,39 @@ def check_rows(rows: sparse.csr_array, num_actions: int, where: Where) -> None:
             f"{pair}: the probability of moving to {where.state(int(rows.indices[bad]))} is {probabilities[bad]}; "
             "expected a finite number that is not negative"
         )
-    sums = row_sums(rows)
-    bad = first(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
-    if bad is not None:
-        raise ValueError(
-            f"{where.pair(bad // num_actions, bad % num_actions)}: transition probabilities sum to {sums[bad]:.12g}, "
-            f"expected 1 (within {ROW_SUM_TOLERANCE:g}); divide the row by its sum, or mark the state as terminal if "
-            "nothing leaves it"
-        )
+    for begin, stop in blocks(rows.shape[0]):
+        sums = row_sums(row_block(rows, begin, stop))
+        bad = first(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
+        if bad is not None:
+            pair = where.pair((begin + bad) // num_actions, (begin + bad) % num_actions)
+            raise ValueError(
+                f"{pair}: transition probabilities sum to {sums[bad]:.12g}, expected 1 (within "
+                f"{ROW_SUM_TOLERANCE:g}); divide the row by its sum, or mark the state as terminal if nothing leaves it"
+            )
+
+
+def first_outside(values: NDArray[np.float64], low: float, high: float) -> int | None:
+    """The first flat index at which a value is not in [low, high], NaN included, or None."""
+    flat = values.ravel()
+    for begin, stop in blocks(flat.size):
+        block = flat[begin:stop]
+        bad = first(~((block >= low) & (block <= high)))
+        if bad is not None:
+            return begin + bad
+    return None
+
+
+def row_block(rows: sparse.csr_array, begin: int, stop: int) -> sparse.csr_array:
+    """Rows ``begin`` to ``stop``, as they are stored; only the pointers are copied."""
+    cuts = rows.indptr[begin : stop + 1]
+    block = sparse.csr_array((stop - begin, rows.shape[1]), dtype=rows.data.dtype)
+    # Set by hand: the constructor would copy a part of a much larger array.
+    block.indptr, block.indices, block.data = (
+        cuts - cuts[0],
+        rows.indices[cuts[0] : cuts[-1]],
+        rows.data[cuts[0] : cuts[-1]],
+    )
+    return block
 
 
 def row_sums(rows: sparse.csr_array) -> NDArray[np.float64]:
@@ -99,7 +127,7 @@ def row_sums(rows: sparse.csr_array) -> NDArray[np.float64]:
 
 def check_rewards(rewards: NDArray[np.float64], num_actions: int, where: Where) -> None:
     """Rewards of shape (S, A), finite and in [0, 1]."""
-    bad = first(~((rewards >= 0.0) & (rewards <= 1.0)).ravel())
+    bad = first_outside(rewards, 0.0, 1.0)
     if bad is not None:
         state, action = divmod(bad, num_actions)
         bad_reward(float(rewards[state, action]), where.pair(state, action))
@@ -122,8 +150,8 @@ def check_reward_scale(offset: float, factor: float) -> tuple[float, float]:
     return float(offset), float(factor)
 
 
-def as_distribution(given: Any, size: int, name: str) -> NDArray[np.float64]:
-    """A distribution over ``size`` states from a state index or from probabilities; always a fresh array."""
+def as_distribution(given: Any, size: int, name: str, *, copy: bool = True) -> NDArray[np.float64]:
+    """A distribution over ``size`` states from a state index or from probabilities; a fresh array unless told."""
     if isinstance(given, (bool, np.bool_)):
         raise ValueError(f"{name} is {given!r}, expected a state index or {size} probabilities")
     if isinstance(given, (int, np.integer)):
@@ -132,10 +160,10 @@ def as_distribution(given: Any, size: int, name: str) -> NDArray[np.float64]:
         point = np.zeros(size)
         point[given] = 1.0
         return point
-    distribution = np.array(given, dtype=np.float64)
+    distribution = np.array(given, dtype=np.float64, copy=copy or None)
     if distribution.shape != (size,):
         raise ValueError(f"{name} has shape {distribution.shape}, expected ({size},): one probability for each state")
-    bad = first(~(distribution >= 0.0) | ~np.isfinite(distribution))
+    bad = first_outside(distribution, 0.0, np.finfo(np.float64).max)
     if bad is not None:
         raise ValueError(f"{name}[{bad}] is {distribution[bad]}, expected a finite probability that is not negative")
     total = float(distribution.sum())
@@ -154,21 +182,26 @@ def check_policy(policy: Any, num_states: int, num_actions: int, name: str = "po
             f"{name} has shape {table.shape}, expected ({num_states}, {num_actions}): one row of action probabilities "
             "for each state"
         )
-    bad = first(~((table >= 0.0) & np.isfinite(table)).ravel())
+    for begin, stop in blocks(num_states):
+        _check_policy_rows(table[begin:stop], begin, name)
+    return table
+
+
+def _check_policy_rows(rows: NDArray[np.float64], begin: int, name: str) -> None:
+    bad = first_outside(rows, 0.0, np.finfo(np.float64).max)
     if bad is not None:
-        state, action = divmod(bad, num_actions)
+        state, action = divmod(bad, rows.shape[1])
         raise ValueError(
-            f"{name}, state {state}, action {action}: the probability is {table[state, action]}, expected a finite "
-            "number that is not negative"
+            f"{name}, state {begin + state}, action {action}: the probability is {rows[state, action]}, expected a "
+            "finite number that is not negative"
         )
-    sums = table.sum(axis=1)
+    sums = rows.sum(axis=1)
     bad = first(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
     if bad is not None:
         raise ValueError(
-            f"{name}, state {bad}: action probabilities sum to {sums[bad]:.12g}, expected 1 (within "
+            f"{name}, state {begin + bad}: action probabilities sum to {sums[bad]:.12g}, expected 1 (within "
             f"{ROW_SUM_TOLERANCE:g}); divide each row by its sum"
         )
-    return table
 
 
 def check_gamma(gamma: Any) -> float:

@@ -104,16 +104,29 @@ def policy_thresholds(policy: Floats) -> Words:
 
 
 def dynamics(mdp: FiniteMDP) -> Dynamics:
-    """The MDP's transitions as cumulative thresholds."""
+    """The MDP's transitions as cumulative thresholds.
+
+    One pass in order, with no array in between, so a mapped model is read once and takes no more than the result.
+    """
     rows = mdp.transitions
-    thresholds = np.empty(rows.nnz, dtype=np.uint64)
-    _fill_row_thresholds(rows.indptr, rows.data, thresholds)
-    next_state = np.where(mdp.terminal[rows.indices], ~rows.indices, rows.indices).astype(np.int32)
-    if mdp.transition_rewards is not None:
-        rewards = mdp.transition_rewards
-    else:
-        rewards = np.repeat(mdp.rewards.ravel(), np.diff(rows.indptr))
-    return Dynamics(mdp.num_actions, rows.indptr.astype(np.int64), thresholds, next_state, np.array(rewards))
+    tables = Dynamics(
+        mdp.num_actions,
+        np.empty(len(rows.indptr), dtype=np.int64),
+        np.empty(rows.nnz, dtype=np.uint64),
+        np.empty(rows.nnz, dtype=np.int32),
+        np.empty(rows.nnz),
+    )
+    own = mdp.transition_rewards
+    rewards = mdp.rewards.ravel() if own is None else own
+    model = (rows.indptr, rows.indices, rows.data, mdp.terminal, rewards, own is not None)
+    damaged = _fill_dynamics(*model, *tables[1:])
+    if damaged >= 0:
+        state, action = divmod(damaged, mdp.num_actions)
+        raise ValueError(
+            f"state {state}, action {action}: the model's stored transitions are damaged; if it was loaded from a "
+            "file, load it with check=True to learn what is wrong"
+        )
+    return tables
 
 
 def _single_row(values: Outcomes, probabilities: Floats, size: int) -> AliasTable:
@@ -158,13 +171,40 @@ def fill_policy_thresholds(policy: Floats, thresholds: Words) -> bool:
 
 
 @compiled
-def _fill_row_thresholds(row_start: NDArray[np.int64], probabilities: Floats, thresholds: Words) -> None:
-    for row in range(len(row_start) - 1):
+def _fill_dynamics(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    probabilities: Floats,
+    terminal: NDArray[np.bool_],
+    given_rewards: Floats,
+    by_transition: bool,
+    row_start: NDArray[np.int64],
+    thresholds: Words,
+    next_state: Outcomes,
+    rewards: Floats,
+) -> int:
+    """Fill the tables of `Dynamics`; the first row that no walk could be trusted with, or -1.
+
+    A model that was mapped and never checked could send a walk out of bounds; here, at no cost, it cannot.
+    """
+    num_states, entries = len(terminal), len(indices)
+    for row in range(len(indptr) - 1):
+        begin, stop = indptr[row], indptr[row + 1]
+        if begin < 0 or stop <= begin or stop > entries:
+            return row
+        row_start[row] = begin
         total = 0.0
-        for entry in range(row_start[row], row_start[row + 1]):
+        for entry in range(begin, stop):
+            successor = indices[entry]
+            if successor < 0 or successor >= num_states:
+                return row
             total += probabilities[entry]
             thresholds[entry] = threshold(total)
-        thresholds[row_start[row + 1] - 1] = ALWAYS
+            next_state[entry] = ~successor if terminal[successor] else successor
+            rewards[entry] = given_rewards[entry] if by_transition else given_rewards[row]
+        thresholds[stop - 1] = ALWAYS
+    row_start[len(indptr) - 1] = indptr[len(indptr) - 1]
+    return -1
 
 
 @compiled
