@@ -21,3 +21,27 @@ class CertificateError(ValueError):
 
 class StudyError(ValueError):
     """A study's output folder is damaged, cannot be written, or belongs to a study with other settings."""
+
+
+class ObservationError(ValueError):
+    """An environment returned an observation that its space does not allow: another shape, NaN, out of range."""
+
+
+class CellError(ValueError):
+    """A map from observations to cells is missing, does not fit, or names a cell outside its range."""
+
+
+class ActionError(ValueError):
+    """An action space has no finite menu of actions, or the one given does not fit."""
+
+
+class EnvironmentFailureError(RuntimeError):
+    """An environment raised while it was reset or stepped; the cause is attached."""
+
+
+class ExecutorError(ValueError):
+    """Jobs cannot be run where they were asked to: no such cluster, not enough of it, or workers that keep dying."""
+
+
+class BackendError(ValueError):
+    """A backend that was asked for cannot be used here: no GPU, no driver for it, a package or memory is missing."""

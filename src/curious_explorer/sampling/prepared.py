@@ -7,8 +7,10 @@ exploration of N rounds visits with chains of 1, 2, ..., N policies; only the ne
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.validation import check_policy
@@ -19,6 +21,55 @@ from curious_explorer.sampling.walking import Chains
 
 ROLL_INS_KEPT = 8
 MOST_BYTES_KEPT = 1 << 29
+CACHE_BYTES = 1 << 20
+"""Composed tables up to this size stay in a core's own cache: two interleaved walks are then fastest, above it many."""
+MOST_COMPOSED_BYTES = 4 << 30
+"""Composed tables past this size are not built; the walk then looks up policy and transitions one after the other."""
+STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
+"""A composed table pays for its building once walks take this many steps for each of its entries (measured: 64 states
+break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
+ENTRY_BYTES = 16
+
+
+def composing_pays(expected_steps: float, count: int, entries: int) -> bool:
+    """Whether ``count`` walks go through composed tables of so many entries, or look up action and next state.
+
+    The two ways take other draws, so every backend asks here: the choice is part of what a seed means.
+    """
+    nbytes = ENTRY_BYTES * entries
+    steps_to_pay = entries * (STEPS_PER_ENTRY_IN_CACHE if nbytes <= CACHE_BYTES else STEPS_PER_ENTRY_BEYOND)
+    return expected_steps * count > steps_to_pay and nbytes <= MOST_COMPOSED_BYTES
+
+
+def expected_steps(gammas: Sequence[float], weights: Floats, chains: NDArray[np.int64], tail: int) -> float:
+    """How many steps a walk takes on average if it meets no terminal state."""
+    ahead = np.array([gamma / (1.0 - gamma) for gamma in gammas])
+    until = np.concatenate([[0.0], np.cumsum(ahead)])
+    first, stop = chains.T
+    return float(weights @ (until[stop] - until[first])) + float(ahead[len(ahead) - tail :].sum())
+
+
+def make_chains(
+    start: AliasTable, gammas: Sequence[float], weights: Floats, ranges: NDArray[np.int64], tail: int
+) -> Chains:
+    """What the kernels share of a mixture of chains; see `RollIn` for the arguments."""
+    chain = tables.alias_table(weights)
+    discounts = sorted(set(gammas)) or [0.0]
+    size = max(map(tables.geometric_size, discounts))
+    stops = np.concatenate([tables.geometric_table(gamma, size).words for gamma in discounts])
+    return Chains(
+        chain_words=chain.words,
+        chain_outcomes=chain.outcomes,
+        ranges=ranges,
+        tail_start=len(gammas) - tail,
+        num_policies=len(gammas),
+        start_words=start.words,
+        start_outcomes=start.outcomes,
+        stop_words=stops,
+        stop_outcomes=stops.view(np.int32),
+        stop_offset=np.array([discounts.index(gamma) * size for gamma in gammas], dtype=np.int64),
+        stop_size=size,
+    )
 
 
 class _PolicyTables:
@@ -54,17 +105,19 @@ class PreparedRollIn:
         for index, policy in enumerate(policies):
             self.thresholds[index] = policy.thresholds.ravel()
         self.composed_entries = len(policies) * mdp.num_states * size
-        self.composed_bytes = 16 * self.composed_entries
+        self.composed_bytes = ENTRY_BYTES * self.composed_entries
         self._composed: AliasTable | None = None
 
     @property
-    def expected_steps(self) -> float:
-        """How many steps a walk takes on average if it meets no terminal state."""
-        ahead = np.array([gamma / (1.0 - gamma) for gamma in self.roll_in.gammas])
-        until = np.concatenate([[0.0], np.cumsum(ahead)])
-        first, stop = self.roll_in.chains.T
-        in_range = float(self.roll_in.weights @ (until[stop] - until[first]))
-        return in_range + float(ahead[len(ahead) - self.roll_in.tail :].sum())
+    def nbytes(self) -> int:
+        """How much memory its tables take, beside those of its policies."""
+        return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
+
+    def pays(self, count: int) -> bool:
+        """Whether ``count`` walks go through composed tables."""
+        roll_in = self.roll_in
+        steps = expected_steps(roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+        return composing_pays(steps, count, self.composed_entries)
 
     def composed(self) -> AliasTable:
         """The composed tables of all policies, one after the other."""
@@ -92,9 +145,12 @@ class Preparer:
             self._roll_ins.move_to_end(id(roll_in))
             return known
         policies = [self._policy(policy) for policy in roll_in.policies]
-        prepared = PreparedRollIn(roll_in, self._chains(roll_in), policies, self._mdp, 1 << self._log2_size)
+        chains = make_chains(self._start, roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+        prepared = PreparedRollIn(roll_in, chains, policies, self._mdp, 1 << self._log2_size)
         self._roll_ins[id(roll_in)] = prepared
-        while len(self._roll_ins) > ROLL_INS_KEPT:
+        while len(self._roll_ins) > ROLL_INS_KEPT or (
+            len(self._roll_ins) > 1 and sum(kept.nbytes for kept in self._roll_ins.values()) > MOST_BYTES_KEPT
+        ):
             self._roll_ins.popitem(last=False)
         return prepared
 
@@ -106,22 +162,3 @@ class Preparer:
         while len(self._policies) > 1 and sum(kept.nbytes for kept in self._policies.values()) > MOST_BYTES_KEPT:
             self._policies.popitem(last=False)
         return known
-
-    def _chains(self, roll_in: RollIn) -> Chains:
-        chain = tables.alias_table(roll_in.weights)
-        discounts = sorted(set(roll_in.gammas)) or [0.0]
-        size = max(map(tables.geometric_size, discounts))
-        stops = np.concatenate([tables.geometric_table(gamma, size).words for gamma in discounts])
-        return Chains(
-            chain_words=chain.words,
-            chain_outcomes=chain.outcomes,
-            ranges=roll_in.chains,
-            tail_start=len(roll_in.policies) - roll_in.tail,
-            num_policies=len(roll_in.policies),
-            start_words=self._start.words,
-            start_outcomes=self._start.outcomes,
-            stop_words=stops,
-            stop_outcomes=stops.view(np.int32),
-            stop_offset=np.array([discounts.index(gamma) * size for gamma in roll_in.gammas], dtype=np.int64),
-            stop_size=size,
-        )

@@ -8,18 +8,18 @@ the seed and on how many calls came before it, never on threads or timing.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import pairwise
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.validation import check_count, check_gamma, check_policy, check_seed
-from curious_explorer.sampling import following, random, stepping, tables, walking
-from curious_explorer.sampling.prepared import PreparedRollIn, Preparer
+from curious_explorer.sampling import following, random, stepping, tables
+from curious_explorer.sampling.backends import choose_backend
+from curious_explorer.sampling.cpu import NumbaBackend
+from curious_explorer.sampling.prepared import Preparer
 from curious_explorer.sampling.roll_in import RollIn
 from curious_explorer.sampling.world import (
     EpisodeStatistics,
@@ -32,14 +32,9 @@ from curious_explorer.sampling.world import (
     TransitionCounts,
 )
 
-BACKENDS = ("numba",)
-CACHE_BYTES = 1 << 20
-"""Composed tables up to this size stay in a core's own cache: two interleaved walks are then fastest, above it many."""
-MOST_COMPOSED_BYTES = 1 << 30
-"""Composed tables past this size are not built; the walk then looks up policy and transitions one after the other."""
-STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
-"""A composed table pays for its building once walks take this many steps for each of its entries (measured: 64 states
-break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
+if TYPE_CHECKING:
+    from curious_explorer.sampling.gpu.backend import TritonBackend
+
 STATES_FOR_THREADS = 100_000
 """Below this size one thread is faster, and is never held up by a busy neighbour (measured)."""
 NO_LIMIT = 1 << 62
@@ -51,13 +46,13 @@ class TabularWorld:
     Args:
         mdp: the model. Learners never get to see it.
         seed: where all of this world's randomness comes from.
-        backend: "numba", compiled kernels on the CPU.
+        backend: "numba", kernels compiled for the CPU; "triton", for a GPU (needs the extra ``gpu``); or "auto", the
+            GPU where there is one. Results do not depend on it but for the rounding of sums, so a run may move from one
+            to another. One life (`restart`, `step`, `follow`, `learn_q`) is serial and stays on the CPU in any case.
         threads: how many threads walk; None means one below 100,000 states and one for each core above.
     """
 
     def __init__(self, mdp: FiniteMDP, *, seed: int = 0, backend: str = "numba", threads: int | None = None) -> None:
-        if backend not in BACKENDS:
-            raise ValueError(f"backend is {backend!r}, expected one of {', '.join(map(repr, BACKENDS))}")
         if not isinstance(mdp, FiniteMDP):
             raise ValueError(
                 f"mdp is {type(mdp).__name__}, expected a FiniteMDP; FiniteMDP.from_gymnasium reads environments that "
@@ -68,7 +63,9 @@ class TabularWorld:
             threads = len(os.sched_getaffinity(0)) if mdp.num_states >= STATES_FOR_THREADS else 1
         self._threads = check_count(threads, "threads", least=1)
         self._mdp = mdp
+        self._backend = choose_backend(backend)
         self._dynamics = tables.dynamics(mdp)
+        self._kernels = self._backend_kernels()
         self._rewards = mdp.rewards.copy()  # kernels are compiled anew for arrays that are read-only
         self._preparer = Preparer(mdp)
         self._samples = 0
@@ -77,6 +74,13 @@ class TabularWorld:
         self._age = 0  # how many steps it has lasted
         self._counter = np.uint64(0)
         self._end_rewards: Floats = np.where(mdp.terminal, self._rewards.mean(axis=1), 0.0)
+
+    def _backend_kernels(self) -> NumbaBackend | TritonBackend:
+        if self._backend == "numba":
+            return NumbaBackend(self._mdp, self._dynamics, self._threads)
+        from curious_explorer.sampling.gpu.backend import TritonBackend
+
+        return TritonBackend(self._mdp)
 
     @property
     def num_states(self) -> int:
@@ -92,6 +96,11 @@ class TabularWorld:
     def samples(self) -> int:
         """How many steps have been taken so far."""
         return self._samples
+
+    @property
+    def backend(self) -> str:
+        """What walks: "numba" or "triton"."""
+        return self._backend
 
     def identity(self) -> dict[str, str | int]:
         """What tells this world from others, as plain data."""
@@ -151,29 +160,17 @@ class TabularWorld:
         """The states in which ``count`` independent walks end, shape (count,)."""
         count = check_count(count, "count")
         prepared = self._preparer.prepare(roll_in)
-        ends = np.empty(count, dtype=np.int32)
-        kernel = self._walker(prepared, count)
-        key = self._next_key()
-        if self._threads == 1:
-            self._count(kernel(key, 0, ends))
-            return ends
-        cuts = np.linspace(0, count, self._threads + 1).astype(int)
-        with ThreadPoolExecutor(self._threads) as pool:
-            parts = [pool.submit(kernel, key, first, ends[first:stop]) for first, stop in pairwise(cuts)]
-        self._count(sum(part.result() for part in parts))
+        ends, steps = self._kernels.walk(prepared, self._next_key(), count)
+        self._count(steps)
         return ends
 
-    def _walker(self, prepared: PreparedRollIn, count: int) -> partial[int]:
-        """The kernel that suits the sizes, with its tables, ready for (key, first walk, ends)."""
-        in_cache = prepared.composed_bytes <= CACHE_BYTES
-        steps_to_pay = prepared.composed_entries * (STEPS_PER_ENTRY_IN_CACHE if in_cache else STEPS_PER_ENTRY_BEYOND)
-        pays = prepared.expected_steps * count > steps_to_pay and prepared.composed_bytes <= MOST_COMPOSED_BYTES
-        if not pays:
-            return partial(stepping.walk_by_steps, self._dynamics, prepared.chains, prepared.thresholds)
-        table = prepared.composed()
-        kernel = walking.walk_in_pairs if in_cache else walking.walk_in_lanes
-        stride = self.num_states << table.log2_size
-        return partial(kernel, prepared.chains, table.words, table.outcomes, table.log2_size, stride)
+    def count_ends(self, roll_in: RollIn, portions: Sequence[int]) -> NDArray[np.int64]:
+        """How many walks end in each state, shape (S,): as many calls of `walk` as there are portions, counted."""
+        portions = [check_count(count, "count") for count in portions]
+        prepared = self._preparer.prepare(roll_in)
+        counts, steps = self._kernels.count_ends(prepared, [self._next_key() for _ in portions], portions)
+        self._count(steps)
+        return counts
 
     def episodes(
         self,
@@ -201,44 +198,31 @@ class TabularWorld:
             if not 0.0 <= factor <= 1.0:
                 raise ValueError(f"{name} is {factor!r}, expected a number in [0, 1]")
         credited = horizon if credited is None else check_count(credited, "credited")
-        most_steps = NO_LIMIT if max_samples is None else check_count(max_samples, "max_samples")
+        most_steps = None if max_samples is None else check_count(max_samples, "max_samples")
         mode, paid = self._reward(rewards, combine)
         values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
         table, thresholds = self._policy_tables(policy)
         prepared = self._preparer.prepare(reset or RollIn.from_start())
-        entry_counts = np.zeros(len(self._dynamics.next_state) if record else 0, dtype=np.int64)
-        result = EpisodeStatistics(
-            advantage_sum=np.zeros(shape),
-            weight=np.zeros(shape),
-            target_sum=np.zeros(shape[0]),
-            occupancy=np.zeros(shape[0]),
-            returns=np.zeros(episodes),
-            lengths=np.zeros(episodes, dtype=np.int64),
-            samples=0,
-        )
-        taken, run, ending = stepping.episode_statistics(
-            self._dynamics,
-            prepared.chains,
-            prepared.thresholds,
+        result, entry_counts, ending = self._kernels.episodes(
+            prepared,
+            self._next_key(),
             table,
             thresholds,
             paid,
             mode,
             values,
-            gamma,
-            float(trace),
-            float(weight_decay),
-            horizon,
-            credited,
-            most_steps,
-            self._next_key(),
-            *result[:6],
-            entry_counts,
+            episodes=episodes,
+            horizon=horizon,
+            gamma=gamma,
+            trace=float(trace),
+            weight_decay=float(weight_decay),
+            credited=credited,
+            max_samples=most_steps,
+            record=record,
         )
-        self._count(taken)
+        self._count(result.samples)
         _check_start(ending)
-        seen = self._seen(entry_counts) if record else None
-        return result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken, seen=seen)
+        return result._replace(seen=self._seen(entry_counts)) if record else result
 
     # One life, episode after episode -------------------------------------------------------------------------------
 

@@ -1,0 +1,86 @@
+"""Finding a GPU that Triton can use, or saying in plain words why there is none.
+
+Nothing here is imported unless a GPU is asked for, and PyTorch and Triton (the extra ``gpu``) only inside functions.
+With TRITON_INTERPRET=1 in the environment Triton runs kernels on the CPU, slowly: that is how they are tested.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from curious_explorer.errors import BackendError
+
+EXTRA = "gpu"
+OTHERWISE = "use backend='numba' to walk on the CPU"
+MEMORY_LEFT = 1 << 28
+"""Bytes of GPU memory that are left alone: PyTorch and the driver need some for themselves."""
+
+UNASKED = 1 << 26
+"""Less than this is not asked for: the answer would take longer than small work itself."""
+
+
+def interpreting() -> bool:
+    """Whether Triton runs kernels on the CPU."""
+    return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
+
+
+def require(module: str) -> Any:
+    """Import a package of the extra."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise BackendError(
+            f"backend 'triton' needs the package {(error.name or module)!r}, which is not installed; install it by "
+            f"pip install 'curious-explorer[{EXTRA}]', or {OTHERWISE}"
+        ) from error
+
+
+def find_device() -> Any:
+    """The torch device that kernels run on: the current GPU, or the CPU where Triton interprets.
+
+    Raises `BackendError` if PyTorch or Triton are missing, or if there is no GPU that they can use.
+    """
+    torch = require("torch")
+    require("triton")
+    if interpreting():
+        return torch.device("cpu")
+    try:
+        torch.cuda.init()
+        return torch.device("cuda", torch.cuda.current_device())
+    except (RuntimeError, AssertionError) as error:
+        raise BackendError(f"{_why_not(torch, str(error))}; {OTHERWISE}") from error
+
+
+def _why_not(torch: Any, message: str) -> str:
+    """What keeps PyTorch from using a GPU."""
+    build = torch.version.cuda
+    version = torch.__version__
+    if build is None:
+        return f"backend 'triton' needs a GPU, but PyTorch {version} is built for the CPU alone; install its CUDA build"
+    if "too old" in message:
+        return (
+            f"the NVIDIA driver is too old for PyTorch {version}, which is built for CUDA {build} ({message}); update "
+            "the driver, or install a PyTorch that is built for an older CUDA"
+        )
+    return f"backend 'triton' needs an NVIDIA GPU, and PyTorch {version} finds none ({message})"
+
+
+def check_memory(needed: int, device: Any, what: str) -> None:
+    """Refuse work for which too little GPU memory is free, before it begins."""
+    if device.type != "cuda" or needed < UNASKED:
+        return
+    torch = require("torch")
+    free, total = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by PyTorch for reuse
+    if needed > free - MEMORY_LEFT:
+        raise BackendError(
+            f"{what} needs {needed / 2**30:.2f} GiB of GPU memory, but {max(free - MEMORY_LEFT, 0) / 2**30:.2f} GiB of "
+            f"{total / 2**30:.1f} GiB are free on {torch.cuda.get_device_name(device)}; free some, or {OTHERWISE}"
+        )
+
+
+def name_of(device: Any) -> str:
+    """The device in words."""
+    return str(require("torch").cuda.get_device_name(device)) if device.type == "cuda" else str(device)

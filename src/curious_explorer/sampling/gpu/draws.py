@@ -1,0 +1,154 @@
+# mypy: ignore-errors
+# Triton's language has no types that a checker of Python would know.
+"""The random numbers of `sampling.random` and the tables of `sampling.tables`, read by Triton.
+
+Every function here is one that the CPU kernels have too, written for a block of lanes; on the same key they give the
+same bits. An alias entry is read as one 16-byte load: its threshold, then its two outcomes.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
+_M1 = tl.constexpr(0xBF58476D1CE4E5B9)
+_M2 = tl.constexpr(0x94D049BB133111EB)
+
+
+@triton.jit
+def mix64(z):
+    """SplitMix64's finaliser of unsigned 64-bit lanes."""
+    z = (z ^ (z >> 30)) * _M1
+    z = (z ^ (z >> 27)) * _M2
+    return z ^ (z >> 31)
+
+
+@triton.jit
+def walk_key(key, walk):
+    """The key of each lane's walk within its stream."""
+    return mix64(key + walk.to(tl.uint64) * GOLDEN)
+
+
+@triton.jit
+def read_alias(table, entry, u, mask):
+    """The outcome that draw ``u`` picks from each lane's alias entry; anything where the mask says no."""
+    pair = tl.load(table + (entry * 2)[:, None] + tl.arange(0, 2)[None, :], mask=mask[:, None])
+    share, outcomes = tl.split(pair)
+    chosen = outcomes.to(tl.int32)
+    other = (outcomes >> 32).to(tl.int32)
+    return tl.where((u >> 1) < share.to(tl.uint64, bitcast=True), chosen, other)
+
+
+@triton.jit
+def choose(table, size, counter, mask):
+    """An outcome of a table with a single row of ``size`` entries, more than one."""
+    counter = tl.where(mask, counter + GOLDEN, counter)
+    u = mix64(counter)
+    return read_alias(table, (u & (size - 1).to(tl.uint64)).to(tl.int32), u, mask), counter
+
+
+@triton.jit
+def begin(
+    chain, chain_size, ranges, start, start_size, counter, mask, MANY_CHAINS: tl.constexpr, MANY_STARTS: tl.constexpr
+):
+    """A walk's start state, the policy before its first one, the end of its own range, and its counter.
+
+    Where there is one chain, or one start, nothing is drawn.
+    """
+    if MANY_CHAINS:
+        which, counter = choose(chain, chain_size, counter, mask)
+        first = tl.load(ranges + 2 * which, mask=mask, other=0)
+        stop = tl.load(ranges + 2 * which + 1, mask=mask, other=0)
+    else:
+        first = tl.zeros(counter.shape, tl.int32) + tl.load(ranges)
+        stop = tl.zeros(counter.shape, tl.int32) + tl.load(ranges + 1)
+    if MANY_STARTS:
+        state, counter = choose(start, start_size, counter, mask)
+    else:
+        state = tl.zeros(counter.shape, tl.int32) + tl.load(start + 1).to(tl.int32)
+    return state, first - 1, stop, counter
+
+
+@triton.jit
+def next_policy(policy, stop, tail_start, num_policies):
+    """The policy to walk after ``policy``: the next of the chain's range, then the tail; -1 when all are walked."""
+    policy += 1
+    policy = tl.where((policy >= stop) & (policy < tail_start), tail_start, policy)
+    return tl.where(policy < num_policies, policy, -1)
+
+
+@triton.jit
+def _draw_stop(stops, offset, stop_size, counter, mask):
+    """One draw from the table of stopping times that begins at each lane's offset."""
+    counter = tl.where(mask, counter + GOLDEN, counter)
+    u = mix64(counter)
+    return read_alias(stops, offset + (u & (stop_size - 1).to(tl.uint64)).to(tl.int32), u, mask), counter
+
+
+@triton.jit
+def stopping_time(stops, stop_offset, stop_size, policy, counter, mask):
+    """How many steps the walk of a policy takes; the table's last entry stands for "at least this many"."""
+    offset = tl.load(stop_offset + policy, mask=mask, other=0)
+    drawn, counter = _draw_stop(stops, offset, stop_size, counter, mask)
+    total = tl.where(mask, drawn, 0)
+    drawing = mask & (drawn == stop_size - 1)
+    while tl.max(drawing.to(tl.int32), axis=0) > 0:  # seldom, so that the draw above is nearly always the only one
+        drawn, counter = _draw_stop(stops, offset, stop_size, counter, drawing)
+        total = tl.where(drawing, total + drawn, total)
+        drawing = drawing & (drawn == stop_size - 1)
+    return total, counter
+
+
+@triton.jit
+def pick(thresholds, first, last, u, mask, STEPS: tl.constexpr, LONG: tl.constexpr):
+    """The first place from ``first`` to ``last`` whose cumulative threshold is above the draw ``u``.
+
+    ``STEPS`` is how often to look: the length of the longest row less one, or its logarithm where rows are ``LONG``.
+    """
+    if LONG:
+        for _ in range(STEPS):
+            searching = mask & (first < last)
+            middle = (first + last) >> 1
+            above = u >= tl.load(thresholds + middle, mask=searching, other=0).to(tl.uint64, bitcast=True)
+            first = tl.where(searching & above, middle + 1, first)
+            last = tl.where(searching & (above == 0), middle, last)
+        place = first
+    else:
+        place = first
+        for index in tl.static_range(STEPS):
+            there = mask & (first + index < last)
+            share = tl.load(thresholds + first + index, mask=there, other=-1).to(tl.uint64, bitcast=True)
+            place += (u >= share).to(place.dtype)
+    return place
+
+
+@triton.jit
+def take_step(
+    policy_thresholds,
+    row_start,
+    thresholds,
+    state,
+    counter,
+    mask,
+    num_actions,
+    ACTION_STEPS: tl.constexpr,
+    ACTIONS_LONG: tl.constexpr,
+    ROW_STEPS: tl.constexpr,
+    ROWS_LONG: tl.constexpr,
+):
+    """Draw an action, then a transition: each lane's row ``s * A + a``, the transition's entry, and the counter.
+
+    ``policy_thresholds`` points, lane by lane, at the table of the lane's own policy.
+    """
+    counter = tl.where(mask, counter + GOLDEN, counter)
+    first = state * num_actions
+    row = pick(policy_thresholds, first, first + num_actions - 1, mix64(counter) >> 1, mask, ACTION_STEPS, ACTIONS_LONG)
+    counter = tl.where(mask, counter + GOLDEN, counter)
+    here = tl.load(row_start + row, mask=mask, other=0)
+    if ROW_STEPS > 0:
+        last = tl.load(row_start + row + 1, mask=mask, other=1) - 1
+        entry = pick(thresholds, here, last, mix64(counter) >> 1, mask, ROW_STEPS, ROWS_LONG)
+    else:  # every transition is certain: the draw is passed over
+        entry = here
+    return row, entry, counter
