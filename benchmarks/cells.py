@@ -7,15 +7,14 @@ the same learning budget, and without it at the total budget, exploration includ
 from __future__ import annotations
 
 import argparse
-import os
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks.studies import run_all
 from curious_explorer.experiments.cells import Cell, grid
+from curious_explorer.experiments.executors import EXECUTORS, make_executor
 from curious_explorer.experiments.presets import tuned_settings
 from curious_explorer.experiments.running import CellRun, run_cell
 
@@ -50,17 +49,12 @@ def table_of(runs: list[CellRun]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--executor", choices=EXECUTORS, default="processes")
+    parser.add_argument("--workers", type=int, help="jobs at once; all cores by default, with ray all that fit")
     arguments = parser.parse_args()
     jobs = [(cell, seed) for cell in grid() for seed in range(arguments.seeds)]
-    runs: list[CellRun] = []
-    console = Console(width=150)
-    with Progress(console=Console(stderr=True)) as progress, ProcessPoolExecutor(arguments.workers) as pool:
-        bar = progress.add_task("cells", total=len(jobs))
-        for result in pool.map(run, jobs):
-            runs.append(result)
-            progress.advance(bar)
-    console.print(table_of(runs))
+    runs = run_all(run, jobs, "cells", make_executor(arguments.executor, workers=arguments.workers))
+    Console(width=150).print(table_of(runs))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 
 from rich.console import Console
 
-from benchmarks.studies import Outcome, fraction_of_optimum, run_all, table_of
+from benchmarks.studies import Outcome, asked_for, fraction_of_optimum, run_all, table_of
 from curious_explorer import TRPO, TabularWorld, explore, improve
 from curious_explorer.environments import combination_lock, crossroad_traps
 
@@ -53,7 +53,7 @@ def run(job: tuple[str, int, int]) -> Outcome:
 
 def main() -> None:
     jobs = [(environment, depth, seed) for environment, depth in CASES for seed in range(SEEDS)]
-    outcomes = run_all(run, jobs, "depths")
+    outcomes = run_all(run, jobs, "depths", asked_for(__doc__))
     Console(width=130).print(
         table_of(outcomes, "Curious Explorer with TRPO, fraction of the best value from the start")
     )

@@ -12,7 +12,7 @@ import time
 
 from rich.console import Console
 
-from benchmarks.studies import Outcome, fraction_of_optimum, run_all, table_of
+from benchmarks.studies import Outcome, asked_for, fraction_of_optimum, run_all, table_of
 from curious_explorer import TRPO, OffPolicy, TabularWorld, explore, improve
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorer import FreshVisits, LearningVisits
@@ -52,7 +52,7 @@ def run(job: tuple[str, str, int]) -> Outcome:
 def main() -> None:
     jobs = [(e, option, seed) for e in ("CCT(20)", "DCL(20)") for option in OPTIONS for seed in range(SEEDS)]
     title = "Options of explore, TRPO, gamma 0.95: fraction of the best value from the start"
-    Console(width=130).print(table_of(run_all(run, jobs, "options"), title))
+    Console(width=130).print(table_of(run_all(run, jobs, "options", asked_for(__doc__)), title))
 
 
 if __name__ == "__main__":

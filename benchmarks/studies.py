@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -12,9 +14,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from curious_explorer import TabularWorld, evaluate, solve
+from curious_explorer.experiments.executors import EXECUTORS, Executor, Processes, make_executor
 from curious_explorer.mdp import FiniteMDP
 
 Job = TypeVar("Job")
+Result = TypeVar("Result")
 WORKERS = 2
 
 
@@ -48,16 +52,43 @@ def samples_to(
     return watch, reached
 
 
-def run_all(function: Callable[[Job], Outcome], jobs: Iterable[Job], label: str) -> list[Outcome]:
-    """Run every job in worker processes, with a progress bar."""
-    listed = list(jobs)
-    outcomes = []
-    with Progress(console=Console(stderr=True)) as progress, ProcessPoolExecutor(WORKERS) as pool:
+def asked_for(description: str | None) -> Executor:
+    """The executor that a study's command line names: ``--executor``, ``--workers``; a cluster is RAY_ADDRESS's."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--executor", default="processes", help=f"{', '.join(EXECUTORS)} (processes)")
+    parser.add_argument("--workers", type=int, help="jobs at once; all cores by default, with ray all that fit")
+    arguments = parser.parse_args()
+    try:
+        return make_executor(arguments.executor, workers=arguments.workers)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def run_all(
+    function: Callable[[Job], Result], jobs: Iterable[Job], label: str, executor: Executor | None = None
+) -> list[Result]:
+    """The results of all jobs, in their order, with a progress bar on the way."""
+    listed = list(enumerate(jobs))
+    results: dict[int, Result] = {}
+    chosen = Processes(workers=WORKERS) if executor is None else executor
+    chosen.check()
+    with Progress(console=Console(stderr=True)) as progress, closing(chosen.run(Numbered(function), listed)) as done:
         bar = progress.add_task(label, total=len(listed))
-        for outcome in pool.map(function, listed):
-            outcomes.append(outcome)
+        for number, result in done:
+            results[number] = result
             progress.advance(bar)
-    return outcomes
+    return [results[number] for number, _ in listed]
+
+
+@dataclass(frozen=True)
+class Numbered(Generic[Job, Result]):
+    """A function that hands its job's number on; a class of the module, so that worker processes can find it."""
+
+    function: Callable[[Job], Result]
+
+    def __call__(self, job: tuple[int, Job]) -> tuple[int, Result]:
+        """The job's number and its result."""
+        return job[0], self.function(job[1])
 
 
 def table_of(outcomes: list[Outcome], title: str) -> Table:

@@ -1,19 +1,17 @@
-"""Packages that only the report needs: asked for when used, with an error that says how to get them."""
+"""Packages that only some parts need: asked for when used, with an error that says how to get them."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-EXTRA = "report"
 
-
-def require(module: str) -> Any:
-    """Import a package of the extra."""
+def require(module: str, extra: str = "report") -> Any:
+    """Import a package of an extra."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"this needs the package {(error.name or module)!r}, which is not installed; install it by "
-            f"pip install 'curious-explorer[{EXTRA}]'"
+            f"pip install 'curious-explorer[{extra}]'"
         ) from error

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from curious_explorer.experiments.cells import DEPTHS, ENVIRONMENTS, OPTIMIZERS
-from curious_explorer.experiments.executors import run_jobs
+from curious_explorer.experiments.comparison.loading import load_results
+from curious_explorer.experiments.comparison.summary import Results
+from curious_explorer.experiments.executors import Executor, make_executor, near_the_files
 from curious_explorer.experiments.extras import require
 from curious_explorer.experiments.figures import FigureJob, draw_figure, figure_jobs
 from curious_explorer.experiments.running import CellRun
-from curious_explorer.experiments.study import Study, conduct, explaining_full_disks, prepare_folder
+from curious_explorer.experiments.study import Study, conduct, explaining_full_disks
 from curious_explorer.experiments.summary import by_cell, curves_csv, results_csv, summary_text
 from curious_explorer.files import write_atomically
 
@@ -55,7 +57,9 @@ def reproduce(
     folder: str | Path,
     *,
     resume: bool = False,
-    workers: int = 1,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    comparison: str | Path | None = None,
     on_run: Callable[[CellRun, bool], None] | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Reproduction:
@@ -66,19 +70,25 @@ def reproduce(
         folder: for ``summary.json``, ``timings.json``, ``results.csv``, ``curves.csv``, ``figures/``,
             ``exploration.mp4``, ``report.html`` and the runs themselves.
         resume: whether the folder may hold a part of the same study already, which is then not done again.
-        workers: how many processes to use; results do not depend on it.
+        executor: where to run: ``inline``, ``processes``, ``ray`` or an `Executor`; results do not depend on it.
+        workers: how many runs at once; more than one without an executor means ``processes``. Figures are
+            drawn on this machine, because they are written to its disk.
+        comparison: a folder with a finished comparison of methods, which becomes a section of the page.
         on_run: called for each run, and whether it was there before.
         on_stage: called with the name of each stage as it begins.
     """
     for module in ("imageio_ffmpeg", "plotly"):
         require(module)  # before an hour of work, not after it
+    chosen = make_executor(executor, workers=workers)
+    compared = None if comparison is None else load_results(comparison)
     target = Path(folder)
     stages = Stages(on_stage or (lambda name: None))
-    prepare_folder(study, target, resume=resume)
     was_complete = all((target / name).exists() for name in OUTPUTS)
     with stages.stage("runs"):
-        runs = conduct(study, target, resume=True, workers=workers, on_run=on_run)
+        runs = conduct(study, target, resume=resume, executor=chosen, on_run=on_run)
     if was_complete:
+        if compared is not None:
+            write_page(study, runs, target, compared)
         return Reproduction(study, target, runs, {})
     with explaining_full_disks(target):
         with stages.stage("tables"):
@@ -86,23 +96,29 @@ def reproduce(
             write_atomically(target / "results.csv", results_csv(runs))
             write_atomically(target / "curves.csv", curves_csv(runs))
         with stages.stage("figures and video"):
-            draw_everything(runs, target, workers=workers, tell=stages.tell)
+            draw_everything(runs, target, executor=near_the_files(chosen), tell=stages.tell)
         with stages.stage("page"):
-            from curious_explorer.experiments.page import report_html
-
-            write_atomically(target / "report.html", report_html(study, runs, command_of(study)))
-        write_atomically(target / "timings.json", timings_text(runs, stages.seconds, workers))
+            write_page(study, runs, target, compared)
+        write_atomically(target / "timings.json", timings_text(runs, stages.seconds, chosen))
     return Reproduction(study, target, runs, stages.seconds)
 
 
-def draw_everything(runs: Sequence[CellRun], folder: Path, *, workers: int, tell: Callable[[str], None]) -> None:
-    """All figures and the video, by as many processes as there are workers."""
+def write_page(study: Study, runs: Sequence[CellRun], folder: Path, comparison: Results | None) -> None:
+    """``report.html``, with a section of its own for a comparison."""
+    from curious_explorer.experiments.page import report_html
+
+    write_atomically(folder / "report.html", report_html(study, runs, command_of(study), comparison))
+
+
+def draw_everything(runs: Sequence[CellRun], folder: Path, *, executor: Executor, tell: Callable[[str], None]) -> None:
+    """All figures and the video."""
     (folder / "figures").mkdir(exist_ok=True)
     firsts = [group[0] for _, group in by_cell(runs)]
     jobs: list[FigureJob | VideoJob] = [VideoJob(folder / "exploration.mp4", firsts)]
     jobs += figure_jobs(runs, folder / "figures")
-    for done, _ in enumerate(run_jobs(draw_job, jobs, workers=workers), 1):
-        tell(f"figures and video, {done} of {len(jobs)}")
+    with closing(executor.run(draw_job, jobs)) as finished:
+        for done, _ in enumerate(finished, 1):
+            tell(f"figures and video, {done} of {len(jobs)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +151,8 @@ def command_of(study: Study) -> str:
     return " ".join(words)
 
 
-def timings_text(runs: Sequence[CellRun], stages: dict[str, float], workers: int) -> str:
+def timings_text(runs: Sequence[CellRun], stages: dict[str, float], executor: Executor) -> str:
     """``timings.json``: seconds by stage, and by cell and seed."""
     cells = {cell.name: {str(run.seed): round(run.seconds, 4) for run in group} for cell, group in by_cell(runs)}
     rounded = {name: round(seconds, 3) for name, seconds in stages.items()}
-    return json.dumps({"workers": workers, "stages": rounded, "runs": cells}, indent=2) + "\n"
+    return json.dumps({"executor": repr(executor), "stages": rounded, "runs": cells}, indent=2) + "\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from curious_explorer import __version__
 from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import StudyError
 from curious_explorer.experiments.cells import DEPTHS, ENVIRONMENTS, OPTIMIZERS, Cell, check_name, grid
-from curious_explorer.experiments.executors import run_jobs
+from curious_explorer.experiments.executors import Executor, make_executor
 from curious_explorer.experiments.presets import PRESETS, settings_of
 from curious_explorer.experiments.run_files import load_run, run_path, save_run
 from curious_explorer.experiments.running import CellRun, run_cell
@@ -80,7 +80,8 @@ def conduct(
     folder: str | Path,
     *,
     resume: bool = False,
-    workers: int = 1,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
     on_run: Callable[[CellRun, bool], None] | None = None,
 ) -> list[CellRun]:
     """Do all runs that the folder does not hold yet, and return all of them in the order of cells and seeds.
@@ -89,11 +90,14 @@ def conduct(
         study: what to run.
         folder: where runs are kept.
         resume: whether the folder may hold runs of the same study already.
-        workers: how many processes to use; results do not depend on it.
+        executor: where to run: ``inline``, ``processes``, ``ray`` or an `Executor`; results do not depend on it.
+        workers: how many runs at once; more than one without an executor means ``processes``.
         on_run: called for each run as soon as it is there, and whether it was there before.
     """
-    check_count(workers, "workers", least=1)
+    chosen = make_executor(executor, workers=workers)
     target = Path(folder)
+    if not all(run_path(target, cell, seed).exists() for cell, seed, _ in study.jobs):
+        chosen.check()  # before anything is written
     prepare_folder(study, target, resume=resume)
     report = on_run or (lambda run, was_there: None)
     runs: dict[tuple[Cell, int], CellRun] = {}
@@ -105,8 +109,8 @@ def conduct(
             report(runs[cell, seed], True)
         else:
             missing.append(job)
-    with explaining_full_disks(target):
-        for run in run_jobs(run_job, missing, workers=workers):
+    with explaining_full_disks(target), closing(chosen.run(run_job, missing)) as finished:
+        for run in finished:
             save_run(target, run)
             runs[run.cell, run.seed] = run
             report(run, False)
