@@ -3,11 +3,13 @@
 Samples: the first of the policies that ``watch`` sees (what the method would use now; for model-based methods, the best
 policy for what was seen) that is worth 0.99 of the best value from the start, evaluated exactly, at no sample cost.
 Labels are permuted and every step is counted. Speed: whole runs on the lock of depth 20, planning included, next to the
-same methods as one writes them first in Python (`plain_learners`).
+same methods as one writes them first in Python (`plain_learners`). With ``--rlberry PYTHON``, an interpreter that has
+rlberry-scool, only that: speed beside it (`rlberry_rival`).
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +20,7 @@ from rich.table import Table
 
 from benchmarks import plain_learners
 from benchmarks.rivals import ToyTextEnv
+from benchmarks.rlberry_rival import speed_beside_rlberry
 from benchmarks.studies import WORKERS, fraction_of_optimum, samples_to
 from curious_explorer import TabularWorld
 from curious_explorer.baselines import METHODS
@@ -113,7 +116,13 @@ def speed_table() -> Table:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rlberry", metavar="PYTHON", help="an interpreter in which rlberry-scool is installed")
+    rlberry = parser.parse_args().rlberry
     console = Console(width=130)
+    if rlberry is not None:
+        console.print(*speed_beside_rlberry(rlberry))
+        return
     for environment in ("CCT(10)", "DCL(10)"):
         console.print(samples_table(environment, list(METHODS)))
     console.print(

@@ -107,6 +107,33 @@ def test_plans_without_optimism_are_optimal_for_the_model(seed):
     np.testing.assert_allclose(again, values, atol=1e-6)
 
 
+def backup(task, num_states, num_actions, gamma, values):
+    """One step of value iteration on a problem without radii, pair by pair."""
+    q = np.array(task.settled)
+    for state, action in np.argwhere(np.isnan(q)):
+        entries = slice(*task.row_start[state * num_actions + action :][:2])
+        ahead = task.chances[entries] @ values[task.next_states[entries]]
+        ahead += task.prior[state, action] * (values.mean() - ahead)
+        worth = (1.0 - gamma) * task.rewards[state, action] + gamma * ahead
+        q[state, action] = min(task.cap[state, action], worth)
+    return q
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("gamma", [0.5, 0.99])
+def test_a_plan_satisfies_the_bellman_equation_wherever_it_began(seed, gamma):
+    """Sweeps that look at few states and at one action must not leave a residual behind, 1e-7 being the tolerance."""
+    random = np.random.default_rng(seed)
+    model = random_model(seed, num_states=40, num_actions=5)
+    prior = np.where(random.random(model.shape) < 0.5, 0.0, 1.0 / (1.0 + model.tries)) if seed % 2 else None
+    settled = model.settled(None, unknown=model.tries == 0, worth=float(seed % 3) / 2)
+    task = problem(model, random.random(model.shape), settled, prior=prior, cap=0.5 + 0.5 * random.random(model.shape))
+    values = random.random(40)
+    got = plan(task, gamma, values)
+    np.testing.assert_allclose(got.q.max(axis=1), values, atol=1e-15)
+    np.testing.assert_allclose(got.q, backup(task, 40, 5, gamma, values), rtol=0, atol=2e-7)
+
+
 # UCRL2 and MBIE ----------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +337,27 @@ def test_psrl_draws_from_the_posterior():
     ):
         assert stats.kstest(drawn, law.cdf).pvalue > SIGNIFICANCE / 4
     assert rows[:, 1].mean() == pytest.approx(third / 6, abs=4 * math.sqrt(third / 6 / 7 / 4_000))
+
+
+def test_psrl_draws_unseen_states_from_a_symmetric_dirichlet():
+    """Thirty states of which a row has led to one: its largest unseen share, and whose it is, against NumPy's draws."""
+    model = model_of(30, 1, {(0, 0, 7): (2, 0.0)})
+    random, independent = np.random.default_rng(3), np.random.default_rng(4)
+    largest, owners = [], np.zeros(30)
+    for _ in range(1_500):
+        drawn = posterior_sample(model, TASK, random)
+        row = np.zeros(30)
+        here = slice(drawn.row_start[0], drawn.row_start[1])
+        assert len(set(drawn.next_states[here])) == here.stop - here.start
+        row[drawn.next_states[here]] = drawn.chances[here]
+        assert row.sum() == pytest.approx(1.0, abs=1e-7)
+        row[7] = 0.0
+        largest.append(row.max())
+        owners[row.argmax()] += row.max() > 0.0
+    shares = independent.dirichlet(np.where(np.arange(30) == 7, 2 + 1 / 30, 1 / 30), size=1_500)
+    shares[:, 7] = 0.0
+    assert stats.ks_2samp(largest, shares.max(axis=1)).pvalue > SIGNIFICANCE / 2
+    assert chi_square(owners, np.where(np.arange(30) == 7, 0.0, 1 / 29)) > SIGNIFICANCE / 2
 
 
 def test_psrl_has_randomness_of_its_own():

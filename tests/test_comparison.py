@@ -24,11 +24,13 @@ from curious_explorer.errors import StudyError
 from curious_explorer.experiments.comparison import statistics
 from curious_explorer.experiments.comparison.ce_methods import CE_METHODS
 from curious_explorer.experiments.comparison.grid import Comparison
+from curious_explorer.experiments.comparison.loading import load_results
 from curious_explorer.experiments.comparison.methods import METHODS
 from curious_explorer.experiments.comparison.report import compare
 from curious_explorer.experiments.comparison.running import Job, run_job
 from curious_explorer.experiments.comparison.scoring import Scorer, reachable
 from curious_explorer.experiments.comparison.seen_states import NotingWorld
+from curious_explorer.experiments.page.comparison import command_of, comparison_data, lead
 
 CLI = [sys.executable, "-m", "curious_explorer.cli"]
 TINY = {
@@ -54,16 +56,22 @@ def results_of(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.endswith(".time.json") and path.name != "times.csv"
+        if path.is_file() and not path.name.endswith(".time.json") and path.name not in ("times.csv", "report.html")
     }
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    """What a comparison that nobody interrupts leaves behind."""
+def whole_folder(tmp_path_factory) -> Path:
+    """A comparison that nobody interrupts."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     compare(Comparison(**TINY), folder, workers=1)
-    return results_of(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(whole_folder) -> dict[str, bytes]:
+    """What it leaves behind."""
+    return results_of(whole_folder)
 
 
 # Statistics ---------------------------------------------------------------------------------------------------------
@@ -261,6 +269,58 @@ def test_killed_resumed_and_spread_over_workers_it_ends_in_the_same_bytes(whole,
     assert finished.returncode == 0, finished.stderr
     assert results_of(folder) == whole
     assert "model-based" in finished.stdout
+
+
+def test_a_comparison_is_read_back_as_it_was(whole_folder):
+    again = load_results(whole_folder)
+    assert json.loads((whole_folder / "summary.json").read_text()) == again.summary
+    run_path = next(whole_folder.rglob("runs/*/*/0000.npz"))
+    kept = run_path.read_bytes()
+    run_path.unlink()
+    try:
+        with pytest.raises(StudyError, match="17 of 18 runs; finish it with"):
+            load_results(whole_folder)
+    finally:
+        run_path.write_bytes(kept)
+    with pytest.raises(StudyError, match="holds no comparison"):
+        load_results(whole_folder / "runs")
+
+
+def test_the_page_says_what_the_data_say(whole_folder):
+    results = load_results(whole_folder)
+    text = (whole_folder / "report.html").read_text(encoding="utf-8")
+    for method, figures in results.summary["aggregate"].items():
+        row = text[text.index(f'">{method}</th>') :].split("</tr>")[0]
+        assert f">{figures['iqm']:.3f}<" in row
+        assert f">{figures['reached_target']:.0%}<" in row
+    data = comparison_data(results)
+    assert [each["name"] for each in data["environments"]] == ["cct/3", "dcl/2"]
+    assert all(data["improvement"]["final_score"][place][place] is None for place in range(3))
+    fewest = results.summary["environments"]["cct/3"]["model-based"]["samples_to_target"]
+    assert f"model-based on cct/3 ({fewest:,.0f})" in lead(results)
+
+
+@pytest.mark.parametrize("settings", [TINY, {**TINY, "environments": ("cct/3", "dcl/2"), "gamma": 0.9}])
+def test_the_command_on_the_page_is_the_same_comparison(settings):
+    words = command_of(Comparison(**settings)).split()[2:]
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    again = Comparison(
+        methods=tuple(given["--methods"].split(",")),
+        environments=tuple(given["--environments"].split(",")),
+        seeds=int(given["--seeds"]),
+        budget=int(given.get("--budget", 1)),
+        gamma=float(given.get("--gamma", 0.95)),
+    )
+    assert again.jobs == Comparison(**settings).jobs
+
+
+def test_without_plotly_there_is_everything_but_the_page(tmp_path, monkeypatch):
+    from curious_explorer.experiments.comparison import report
+
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    compare(Comparison(methods=("reinforce",), environments=("dcl/2",), seeds=1, budget=1_000), tmp_path / "out")
+    assert (tmp_path / "out" / "summary.json").exists()
+    assert not (tmp_path / "out" / "report.html").exists()
 
 
 def test_a_damaged_run_is_named(tmp_path):

@@ -24,7 +24,7 @@ from curious_explorer.mdp.validation import check_count
 from curious_explorer.optimizers.protocol import Floats, LearningCurve, OptimizerResult, Reward, Task
 from curious_explorer.optimizers.trpo import TRPO
 from curious_explorer.sampling import RollIn, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 UNTIL_SPENT = 1 << 40

@@ -15,7 +15,7 @@ from curious_explorer.mdp.validation import check_count
 from curious_explorer.optimizers.actor_critic import default_horizon
 from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward, Task, check_task, learning_curve
 from curious_explorer.sampling import RollIn, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 Watch = Callable[[Floats, int], None]

@@ -22,6 +22,8 @@ from curious_explorer.theory.counts_kernels import best_in_ball
 
 TOLERANCE = 1e-7
 """How exact values are, normalised; actions closer than twice this count as equally good."""
+FIRST_SWEEPS, CYCLE = 4, 7
+"""Sweeps look at all actions: the first of them, and then one in so many."""
 MOST_SWEEPS = 100_000
 """Where the discount is so close to one that more would be needed, a plan is what these many sweeps give."""
 
@@ -90,43 +92,92 @@ def iterate(task: Problem, gamma: float, tolerance: float, values: Floats, q: Fl
     """Sweep until the values are right to the tolerance; returns how many sweeps that took.
 
     Sweeps go backwards and forwards in turn: where states are numbered along the way, which is usual, values travel
-    the whole way in one of the two.
+    the whole way in one of the two. After the first sweep a state is looked at again only when something it depends on
+    has moved by more than ``least`` since it was last told, so that no Bellman residual is left above gamma * least.
+    Where that takes many sweeps, most of them look only at the action that was best last time (modified policy
+    iteration); a sweep that looks at all actions has the last word.
     """
+    # Names of their own, because reaching into the tuple in the inner loop costs more than the arithmetic.
+    row_start, next_states, chances, rewards, settled, radius, prior, cap = task
     num_states, num_actions = q.shape
-    order = np.arange(len(task.next_states))
+    least = tolerance * (1.0 - gamma) / gamma if gamma > 0.0 else np.inf
+    order = np.arange(len(next_states))
+    before_start, before = predecessors(row_start, next_states, num_states)
+    hopeful, bayesian = (radius > 0.0).any(), (prior > 0.0).any()
+    waiting = np.ones(num_states, dtype=np.bool_)
+    told = values.copy()
+    choice = np.zeros(num_states, dtype=np.int64)
+    moved = True
+    best, mean = int(np.argmax(values)), values.mean()
+    peak = values[best]
     for sweep in range(MOST_SWEEPS):
-        best = int(np.argmax(values))
-        mean = values.mean()
-        change = 0.0
+        thorough = sweep < FIRST_SWEEPS or sweep % CYCLE == 0 or not moved
+        moved = False
         for place in range(num_states):
             state = place if sweep % 2 else num_states - 1 - place
-            most = -np.inf
-            for action in range(num_actions):
-                worth = task.settled[state, action]
-                if np.isnan(worth):
-                    row = state * num_actions + action
-                    first, stop = task.row_start[row], task.row_start[row + 1]
-                    ahead = 0.0
-                    if task.radius[state, action] > 0.0:
-                        ahead = values[best]  # a pair never tried may lead anywhere
-                        if first < stop:
-                            radius = task.radius[state, action]
+            if waiting[state]:
+                most = -np.inf
+                first_action = 0 if thorough else choice[state]
+                for action in range(first_action, num_actions if thorough else first_action + 1):
+                    worth = settled[state, action]
+                    if np.isnan(worth):
+                        row = state * num_actions + action
+                        first, stop = row_start[row], row_start[row + 1]
+                        ahead = 0.0
+                        if radius[state, action] <= 0.0:
+                            for entry in range(first, stop):
+                                ahead += chances[entry] * values[next_states[entry]]
+                        elif first < stop:
                             ahead = best_in_ball(
-                                order, task.next_states, task.chances, first, stop, radius, values, best
+                                order, next_states, chances, first, stop, radius[state, action], values, best
                             )
-                    else:
-                        for entry in range(first, stop):
-                            ahead += task.chances[entry] * values[task.next_states[entry]]
-                    share = task.prior[state, action]
-                    ahead = (1.0 - share) * ahead + share * mean
-                    worth = min(task.cap[state, action], (1.0 - gamma) * task.rewards[state, action] + gamma * ahead)
-                q[state, action] = worth
-                most = max(most, worth)
-            change = max(change, abs(most - values[state]))
-            values[state] = most
-        if gamma * change <= tolerance * (1.0 - gamma):
+                        else:
+                            ahead = values[best]  # a pair never tried may lead anywhere
+                        share = prior[state, action]
+                        ahead = (1.0 - share) * ahead + share * mean
+                        worth = min(cap[state, action], (1.0 - gamma) * rewards[state, action] + gamma * ahead)
+                    q[state, action] = worth
+                    if worth > most:
+                        most = worth
+                        choice[state] = action
+                values[state] = most
+                if thorough:
+                    waiting[state] = False
+                if abs(most - told[state]) > least:
+                    told[state] = most
+                    moved = True
+                    for entry in range(before_start[state], before_start[state + 1]):
+                        waiting[before[entry]] = True
+        # What every state depends on: the largest value, where rows may lead to it, and the mean.
+        best = int(np.argmax(values))
+        if hopeful and abs(values[best] - peak) > least:
+            peak = values[best]
+            waiting[:] = moved = True
+        if bayesian and abs(values.mean() - mean) > least:
+            mean = values.mean()
+            waiting[:] = moved = True
+        if thorough and not waiting.any():
             return sweep + 1
     return MOST_SWEEPS
+
+
+@compiled
+def predecessors(row_start: Integers, next_states: Integers, num_states: int) -> tuple[Integers, Integers]:
+    """For each state, the states with a row that leads there, as in compressed columns; some stand there repeatedly."""
+    num_actions = (len(row_start) - 1) // num_states
+    start = np.zeros(num_states + 1, dtype=np.int64)
+    for target in next_states:
+        start[target + 1] += 1
+    for state in range(num_states):
+        start[state + 1] += start[state]
+    free = start[:-1].copy()
+    before = np.empty(len(next_states), dtype=np.int64)
+    for state in range(num_states):
+        for entry in range(row_start[state * num_actions], row_start[(state + 1) * num_actions]):
+            target = next_states[entry]
+            before[free[target]] = state
+            free[target] += 1
+    return start, before
 
 
 @compiled

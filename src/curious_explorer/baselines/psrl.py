@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curious_explorer.baselines.living import Directions, ModelBasedExplorer, Strategy, check_growth, growth_quota
-from curious_explorer.baselines.model import EmpiricalModel
+from curious_explorer.baselines.model import EmpiricalModel, Integers
 from curious_explorer.baselines.planning import Problem, plan
+from curious_explorer.compile import compiled
 from curious_explorer.mdp.validation import check_seed
 from curious_explorer.optimizers.protocol import Floats, Task
 from curious_explorer.sampling import World
 
 NEGLIGIBLE = 1e-9
 """Drawn chances below this are left out: most of a Dirichlet(1/S) row is far smaller, and planning takes time."""
-DRAWS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
 class PSRL(ModelBasedExplorer):
     """Posterior sampling (Osband, Russo and Van Roy 2013): Dirichlet(1/S) for transitions, Beta(1, 1) for rewards.
 
-    A reward r between 0 and 1 counts as r of a success. One draw costs S^2 A random numbers.
+    A reward r between 0 and 1 counts as r of a success.
     """
 
     growth: float = 0.1
@@ -58,33 +59,70 @@ class _PosteriorStrategy:
 
 def posterior_sample(model: EmpiricalModel, task: Task, random: np.random.Generator) -> Problem:
     """A world drawn from the posterior, to be planned on; what terminal states pay is known."""
-    num_states, num_actions = model.shape
     rewards = model.rewards(task.reward)
     if task.reward is None or task.reward.combine != "replace":
         earned = rewards * model.tries
         rewards = random.beta(1.0 + earned, 1.0 + np.maximum(model.tries - earned, 0.0))
-    drawn = ~np.repeat(model.terminal, num_actions)  # rows of terminal states are not asked for
-    starts, next_states, chances = [0], [], []
-    block = max(1, DRAWS_AT_ONCE // num_states)
-    for first in range(0, num_states * num_actions, block):
-        rows = np.arange(first, min(first + block, num_states * num_actions))
-        shares = np.full((len(rows), num_states), 1.0 / num_states)
-        entries = slice(model.row_start[rows[0]], model.row_start[rows[-1] + 1])
-        shares[model.pairs[entries] - first, model.next_states[entries]] += model.times[entries]
-        shares = random.standard_gamma(shares)
-        shares /= shares.sum(axis=1, keepdims=True)
-        kept = (shares > NEGLIGIBLE) & drawn[rows, None]
-        starts.extend((starts[-1] + np.cumsum(kept.sum(axis=1))).tolist())
-        next_states.append(np.nonzero(kept)[1])
-        chances.append(shares[kept])
+    wanted = ~np.repeat(model.terminal, model.num_actions)  # rows of terminal states are not asked for
+    starts, next_states, chances = draw_rows(
+        random, model.row_start, model.next_states, model.times, wanted, model.num_states
+    )
     nothing = np.zeros(model.shape)
     return Problem(
-        np.array(starts, dtype=np.int64),
-        np.concatenate(next_states).astype(np.int64),
-        np.concatenate(chances),
-        rewards,
-        model.settled(task.reward),
-        nothing,
-        nothing,
-        np.ones(model.shape),
+        starts, next_states, chances, rewards, model.settled(task.reward), nothing, nothing, np.ones(model.shape)
     )
+
+
+@compiled
+def draw_rows(
+    random: np.random.Generator,
+    row_start: Integers,
+    next_states: Integers,
+    times: Integers,
+    wanted: NDArray[np.bool_],
+    num_states: int,
+) -> tuple[Integers, Integers, Floats]:
+    """A Dirichlet(1/S + times) draw for each wanted row, as compressed rows of what is not negligible.
+
+    States that a row has led to are drawn as Gamma variables, one each. The k others share one Gamma(k/S) as a
+    symmetric Dirichlet does, whose largest parts come first when it is drawn in size-biased order: the j-th part breaks
+    a Beta(1 + 1/S, (k - j)/S) share off what is left, and belongs to any state not named yet. What is left falls
+    below `NEGLIGIBLE` after some twenty parts, however many states there are.
+    """
+    spread = 1.0 / num_states
+    starts = np.zeros(len(row_start), dtype=np.int64)
+    columns = np.empty(len(next_states) + 32 * len(row_start), dtype=np.int64)
+    chances = np.empty(len(columns))
+    named = np.full(num_states, -1)
+    size = 0
+    for row in range(len(wanted)):
+        if wanted[row]:
+            if size + num_states > len(columns):
+                room = 2 * len(columns) + num_states
+                columns, old_columns = np.empty(room, dtype=np.int64), columns
+                chances, old_chances = np.empty(room), chances
+                columns[:size], chances[:size] = old_columns[:size], old_chances[:size]
+            first = size
+            for entry in range(row_start[row], row_start[row + 1]):
+                columns[size] = next_states[entry]
+                chances[size] = random.standard_gamma(spread + times[entry])
+                named[next_states[entry]] = row
+                size += 1
+            others = num_states - (size - first)
+            unseen = random.standard_gamma(others * spread) if others else 0.0
+            total = unseen + chances[first:size].sum()
+            chances[first:size] /= total
+            left = unseen / total
+            while others > 0 and left > NEGLIGIBLE:
+                others -= 1
+                part = left * (random.beta(1.0 + spread, others * spread) if others else 1.0)
+                state = random.integers(0, num_states)
+                while named[state] == row:
+                    state = random.integers(0, num_states)
+                named[state] = row
+                if part > NEGLIGIBLE:
+                    columns[size], chances[size] = state, part
+                    size += 1
+                left -= part
+        starts[row + 1] = size
+    return starts, columns[:size].copy(), chances[:size].copy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,9 @@ from curious_explorer.errors import StudyError
 from curious_explorer.experiments.comparison.grid import Comparison
 from curious_explorer.experiments.comparison.run_files import RUNS, load_run, run_path, save_run
 from curious_explorer.experiments.comparison.running import ComparisonRun, Job, run_job
-from curious_explorer.experiments.executors import run_jobs
+from curious_explorer.experiments.executors import Executor, make_executor
 from curious_explorer.experiments.study import explaining_full_disks, first_difference
 from curious_explorer.files import holds_files, write_atomically
-from curious_explorer.mdp.validation import check_count
 
 SETTINGS = Format("curious-explorer/comparison", 1)
 SETTINGS_FILE = "comparison.json"
@@ -30,7 +30,8 @@ def conduct(
     folder: str | Path,
     *,
     resume: bool = False,
-    workers: int = 1,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
     on_run: Callable[[ComparisonRun, bool], None] | None = None,
 ) -> list[ComparisonRun]:
     """Do all runs that the folder does not hold yet, and return all, in the order of environments, methods and seeds.
@@ -39,11 +40,14 @@ def conduct(
         comparison: what to run.
         folder: where runs are kept.
         resume: whether the folder may hold runs of the same comparison already.
-        workers: how many processes to use; results do not depend on it, only time does.
+        executor: where to run: ``inline``, ``processes``, ``ray`` or an `Executor`; results do not depend on it.
+        workers: how many runs at once; more than one without an executor means ``processes``.
         on_run: called for each run as soon as it is there, and whether it was there before.
     """
-    check_count(workers, "workers", least=1)
+    chosen = make_executor(executor, workers=workers)
     target = Path(folder)
+    if not all(run_path(target, job).exists() for job in comparison.jobs):
+        chosen.check()  # before anything is written
     prepare_folder(comparison, target, resume=resume)
     report = on_run or (lambda run, was_there: None)
     runs: dict[Job, ComparisonRun] = {}
@@ -55,8 +59,8 @@ def conduct(
         else:
             missing.append(job)
     missing.sort(key=lambda job: -job.budget)  # the long ones first, so that none is left alone at the end
-    with explaining_full_disks(target):
-        for run in run_jobs(run_job, missing, workers=workers):
+    with explaining_full_disks(target), closing(chosen.run(run_job, missing)) as finished:
+        for run in finished:
             save_run(target, run)
             runs[run.job] = run
             report(run, False)
@@ -74,7 +78,7 @@ def prepare_folder(comparison: Comparison, folder: Path, *, resume: bool) -> Non
             raise StudyError(
                 f"{folder} holds a comparison already; add --resume to go on with it, or choose another --out"
             )
-        difference = first_difference(_read_settings(settings), wanted)
+        difference = first_difference(read_settings(settings), wanted)
         if difference is not None:
             name, there, here = difference
             raise StudyError(
@@ -98,7 +102,8 @@ def prepare_folder(comparison: Comparison, folder: Path, *, resume: bool) -> Non
         ) from error
 
 
-def _read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of the comparison that a folder holds."""
     try:
         header = check_header(parse_strictly(path.read_bytes()), SETTINGS, {"settings"})
         if not isinstance(header["settings"], dict):

@@ -25,17 +25,22 @@ THEORY_COLUMNS = {
 }
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:
-    """A table in a box that scrolls sideways on a narrow screen; its cells are HTML already."""
-    words = ("the paper: CE brings", "here", "version")
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, *, sortable: bool = False) -> str:
+    """A table in a box that scrolls sideways on a narrow screen; its cells are HTML already.
+
+    Cells of a sortable one say by ``data-sort`` where they belong.
+    """
+    words = ("the paper: CE brings", "here", "version", "constants")
     columns = "".join(f'<th scope="col"{" class=words" if name in words else ""}>{escape(name)}</th>' for name in head)
     lines = []
     for first, *rest in rows:
+        name = first if first.startswith("<th") else f'<th scope="row">{first}</th>'
         cells = "".join(cell if cell.startswith("<td") else f"<td>{cell}</td>" for cell in rest)
-        lines.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
+        lines.append(f"<tr>{name}{cells}</tr>")
+    kind = ' class="sortable"' if sortable else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table><thead><tr>{columns}</tr>'
-        f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table{kind}><thead><tr>{columns}'
+        f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

@@ -1,7 +1,7 @@
-"use strict";
+// The reproduction: one cell at a time, its graph round by round, its curves and its resets.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const byId = (id) => document.getElementById(id);
+  const { byId, style, plain, axis, draw, whenSchemeChanges } = page;
+  const data = page.data.reproduction;
   const picker = byId("cell"), slider = byId("round"), play = byId("play"), words = byId("round-words");
   const SVG = "http://www.w3.org/2000/svg";
   const RADIUS = 0.31, BEND = 0.14, SECOND = 1000;
@@ -19,7 +19,6 @@
   const RED = [239, 83, 80], YELLOW = [255, 238, 140], GREEN = [76, 175, 100];
   const shade = (t) => rgb(t < 0.5 ? mix(RED, YELLOW, 2 * t) : mix(YELLOW, GREEN, 2 * t - 1));
   const hue = (t) => rgb(mix([220, 38, 38], [59, 120, 246], t));
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const percent = (x) => `${(100 * x).toPrecision(3)}%`;
 
   function drawGraph() {
@@ -96,16 +95,6 @@
     }, SECOND);
   }
 
-  const layout = (extra) => ({
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: 340,
-    font: { color: style("--ink"), family: "system-ui, sans-serif", size: 12 }, margin: { l: 58, r: 12, t: 10, b: 46 },
-    legend: { orientation: "h", y: 1.12 }, hovermode: "x unified", dragmode: false, // a finger that scrolls the page should not zoom
-    hoverlabel: { bgcolor: style("--panel"), font: { color: style("--ink") } }, ...extra,
-  });
-  const axis = (title, extra) => ({ title: { text: title }, gridcolor: style("--line"), zerolinecolor: style("--line"), ...extra });
-  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;"); // Plotly reads some tags
-  const options = { displayModeBar: false, responsive: true };
-
   function drawCurves(id, kind, title) {
     const traces = [];
     for (const [arm, name, colour, tint] of [["without", "without CE", style("--bad"), "rgba(220,38,38,0.18)"],
@@ -119,8 +108,8 @@
     const shapes = [{ ...line(0, 1, cell.best, cell.best), xref: "paper" }];
     if (kind === "samples") shapes.push({ type: "rect", x0: 0, x1: cell.exploration, y0: 0, y1: 1, yref: "paper",
       fillcolor: "rgba(22,163,74,0.08)", line: { width: 0 }, label: { text: "exploring", textposition: "top left", font: { color: style("--quiet") } } });
-    Plotly.react(id, traces, layout({ shapes, xaxis: axis(title, { rangemode: "tozero" }),
-      yaxis: axis(`return, ${cell.discounted ? "discounted" : "undiscounted"}`, { range: [-0.03 * cell.best, 1.08 * cell.best] }) }), options);
+    draw(id, traces, { shapes, xaxis: axis(title, { rangemode: "tozero" }),
+      yaxis: axis(`return, ${cell.discounted ? "discounted" : "undiscounted"}`, { range: [-0.03 * cell.best, 1.08 * cell.best] }) });
   }
 
   function drawScatter() {
@@ -131,9 +120,9 @@
     const line = (y, dash) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: style("--good"), width: 1.5, dash } });
     const every = Math.ceil(names.length / 24);
     const ticks = names.map((_, s) => s).filter((s) => s % every === 0);
-    Plotly.react("scatter", traces, layout({ hovermode: "closest", shapes: [line(uniform, "solid"), line(uniform / 2, "dash")],
+    draw("scatter", traces, { hovermode: "closest", shapes: [line(uniform, "solid"), line(uniform / 2, "dash")],
       xaxis: axis("state", { tickvals: ticks, ticktext: ticks.map((s) => names[s]) }),
-      yaxis: axis("μ<sub>n</sub>(s)", { type: "log", range: [-5.1, 0.05], dtick: 1, exponentformat: "power" }) }), options);
+      yaxis: axis("μ<sub>n</sub>(s)", { type: "log", range: [-5.1, 0.05], dtick: 1, exponentformat: "power" }) });
   }
 
   function drawAll() {
@@ -157,7 +146,7 @@
   picker.addEventListener("change", () => choose(Number(picker.value)));
   slider.addEventListener("input", () => { stop(); showRound(); });
   play.addEventListener("click", () => (timer === null ? start() : stop()));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  whenSchemeChanges(drawAll);
   picker.value = data.cells.length - 1;
   choose(data.cells.length - 1);
 })();
