@@ -10,13 +10,24 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_example_runs_as_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names = {}
     exec(compile(example, "README.md", "exec"), names)
     assert "samples in all" in capsys.readouterr().out
     assert (tmp_path / "lock-resets" / "reset_model.json").is_file()
     best = names["trained"].evaluation.value / (0.05 * 0.95**20)  # the optimal value of the lock, in closed form
     assert best > 0.95
+
+
+def test_the_gymnasium_example_runs_as_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, example = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    quicker = example.replace("rounds=6", "rounds=2").replace("budget=30_000", "budget=3_000")
+    assert quicker.count("000") == 1, "the example's size has other names now"
+    names = {}
+    exec(compile(quicker, "README.md", "exec"), names)
+    assert names["info"]["roll_in_steps"] >= 0
+    assert names["exploration"].senses.environment == "MountainCar-v0"
 
 
 def test_links_and_pictures_exist():

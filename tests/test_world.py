@@ -11,8 +11,8 @@ from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import FiniteMDP, TabularWorld, World, visit, visitation
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
-from curious_explorer.sampling import RollIn, tabular_world
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling import RollIn, prepared
+from curious_explorer.sampling.policies import frozen
 
 # 52 cases tested together: each at SIGNIFICANCE / 52, so that all of them pass with probability 1 - SIGNIFICANCE.
 DISTRIBUTION_CASES = [crossroad_traps(20), combination_lock(20), *(random_mdp(seed) for seed in range(50))]
@@ -30,7 +30,7 @@ def test_visit_is_distributed_as_exact_visitation(case):
 
 @pytest.mark.parametrize("case", range(2, 12))
 def test_short_visits_have_the_same_distribution(case, monkeypatch):
-    monkeypatch.setattr(tabular_world, "MOST_COMPOSED_BYTES", 0)  # always walk by steps
+    monkeypatch.setattr(prepared, "MOST_COMPOSED_BYTES", 0)  # always walk by steps
     mdp = DISTRIBUTION_CASES[case]
     policy = random_policy(mdp, case)
     counts = visit(TabularWorld(mdp, seed=case), policy, gamma=0.9, count=50_000)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from curious_explorer.mdp import FiniteMDP as FiniteMDP
     from curious_explorer.mdp import MDPBuilder as MDPBuilder
     from curious_explorer.mdp import RewardScale as RewardScale
+    from curious_explorer.optimizers import SB3 as SB3
     from curious_explorer.optimizers import TRPO as TRPO
     from curious_explorer.optimizers import ModelBased as ModelBased
     from curious_explorer.optimizers import OffPolicy as OffPolicy
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
     from curious_explorer.reset import ResetModel as ResetModel
     from curious_explorer.sampling import TabularWorld as TabularWorld
     from curious_explorer.sampling import World as World
+    from curious_explorer.sampling.gym import Cells as Cells
+    from curious_explorer.sampling.gym import FunctionCells as FunctionCells
+    from curious_explorer.sampling.gym import GridCells as GridCells
+    from curious_explorer.sampling.gym import GymWorld as GymWorld
+    from curious_explorer.sampling.gym import HashedCells as HashedCells
+    from curious_explorer.sampling.gym import MiniGridCells as MiniGridCells
+    from curious_explorer.sampling.gym import QuantileCells as QuantileCells
     from curious_explorer.sampling.visit import visit as visit
+    from curious_explorer.wrappers import RestartWrapper as RestartWrapper
 
 __version__ = "0.1.0"
 
@@ -38,12 +47,22 @@ _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
     "explorer": ("Exploration", "explore", "improve"),
     "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
-    "optimizers": ("ModelBased", "OffPolicy", "Planner", "Reinforce", "TRPO"),
+    "optimizers": ("ModelBased", "OffPolicy", "Planner", "Reinforce", "SB3", "TRPO"),
     "reset": ("ResetModel",),
     "sampling": ("TabularWorld", "World", "visit"),
+    "sampling.gym": (
+        "Cells",
+        "FunctionCells",
+        "GridCells",
+        "GymWorld",
+        "HashedCells",
+        "MiniGridCells",
+        "QuantileCells",
+    ),
+    "wrappers": ("RestartWrapper",),
 }
 _HOME = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
-_SUBMODULES = ("environments", *_NAMES_BY_HOME, "theory", "baselines")
+_SUBMODULES = ("environments", *(home for home in _NAMES_BY_HOME if "." not in home), "theory", "baselines")
 
 __all__ = [*_HOME, *_SUBMODULES]
 

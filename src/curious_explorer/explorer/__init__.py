@@ -5,13 +5,14 @@ from curious_explorer.explorer.exact_visits import ExactVisits
 from curious_explorer.explorer.exploration import Exploration, Round
 from curious_explorer.explorer.improvement import improve
 from curious_explorer.explorer.thresholds import constant, linear, paper_linear
-from curious_explorer.explorer.visits import FreshVisits, LearningVisits
+from curious_explorer.explorer.visits import FreshVisits, LearningVisits, OccupancyVisits
 
 __all__ = [
     "ExactVisits",
     "Exploration",
     "FreshVisits",
     "LearningVisits",
+    "OccupancyVisits",
     "Round",
     "constant",
     "explore",

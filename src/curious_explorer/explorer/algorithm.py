@@ -29,7 +29,7 @@ from curious_explorer.explorer.exploration import Exploration, Round
 from curious_explorer.explorer.progress import RoundProgress
 from curious_explorer.explorer.thresholds import Schedule, schedule_values
 from curious_explorer.explorer.visits import DEFAULT_VISITS, FreshVisits, Visits
-from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
+from curious_explorer.mdp.validation import check_count, check_gamma
 from curious_explorer.optimizers.protocol import (
     Floats,
     Optimizer,
@@ -41,7 +41,8 @@ from curious_explorer.optimizers.protocol import (
 from curious_explorer.reset import ResetModel
 from curious_explorer.reset.model import WEIGHTINGS
 from curious_explorer.sampling import RecordingWorld, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.gym.senses import senses_of
+from curious_explorer.sampling.policies import KnownPolicy, check_any_policy, frozen
 from curious_explorer.sampling.world import check_world
 
 REWARDS = ("curiosity", "combined")
@@ -107,7 +108,7 @@ def explore(
         for finished in done:
             bar.advance(finished)
         for n in range(len(done), rounds):
-            policy = done[-1].learned_policy if done else uniform_policy(world)
+            policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
             policies = [finished.policy for finished in done]
 
             before = world.samples
@@ -129,7 +130,7 @@ def explore(
                     policy=policy,
                     visited=visited,
                     poorly_visited=poorly_visited,
-                    learned_policy=frozen(check_policy(learned.policy, world.num_states, world.num_actions)),
+                    learned_policy=check_any_policy(learned.policy, world.num_states, world.num_actions),
                     visit_samples=between - before,
                     learning_samples=world.samples - between,
                     accepted=learned.accepted,
@@ -140,7 +141,7 @@ def explore(
             )
             saved.save(done[-1])
             bar.advance(done[-1])
-    return Exploration(tuple(done), gamma)
+    return Exploration(tuple(done), gamma, senses=senses_of(world))
 
 
 def uniform_policy(world: World) -> Floats:

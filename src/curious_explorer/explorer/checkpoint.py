@@ -9,6 +9,7 @@ sampled again.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,7 +24,8 @@ from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.mdp.validation import check_policy
 from curious_explorer.optimizers.protocol import Optimizer
 from curious_explorer.sampling import TransitionCounts, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.gym.senses import senses_from_description
+from curious_explorer.sampling.policies import ObservationPolicy, Policy, decode_policy, frozen
 
 SETTINGS = Format("curious-explorer/exploration", 1)
 ROUND = Format("curious-explorer/exploration-round", 1)
@@ -75,7 +77,7 @@ class Checkpoint:
             return []
         rounds, last = _read_rounds(self._folder, (self._world.num_states, self._world.num_actions))
         position = last.header["position"]
-        if not isinstance(position, dict) or not all(type(value) is int for value in position.values()):
+        if not isinstance(position, dict) or not all(map(_is_position, position.values())):
             raise CheckpointError(f"{self._folder}: position is {position!r}, expected whole numbers by name")
         self._world.restore(position)
         if isinstance(self._optimizer, Remembers):
@@ -103,10 +105,10 @@ class Checkpoint:
             "memory": {name: [array.dtype.str, list(array.shape)] for name, array in memory.items()},
         }
         arrays: dict[str, NDArray[Any]] = {
-            "policy": round_.policy,
+            **_encode_policy("policy", round_.policy),
+            **_encode_policy("learned_policy", round_.learned_policy),
             "visited": round_.visited,
             "poorly_visited": round_.poorly_visited,
-            "learned_policy": round_.learned_policy,
             **{f"memory_{name}": array for name, array in memory.items()},
         }
         if round_.occupancy is not None:
@@ -116,7 +118,7 @@ class Checkpoint:
         write_atomically(_round_file(self._folder, round_.number), encode(ROUND, header, arrays))
 
 
-def load_exploration(folder: str | Path) -> Exploration:
+def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> Exploration:
     """The rounds of a checkpoint folder, without going on."""
     source = Path(folder)
     if not (source / SETTINGS_FILE).is_file():
@@ -130,8 +132,13 @@ def load_exploration(folder: str | Path) -> Exploration:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{source / SETTINGS_FILE} is damaged: {error}") from error
     planned = settings.get("thresholds")
-    rounds = tuple(_read_rounds(source, shape)[0])
-    return Exploration(rounds, gamma, planned_rounds=max(len(planned) if isinstance(planned, list) else 0, len(rounds)))
+    rounds, last = _read_rounds(source, shape)
+    senses = None
+    if "senses" in world:
+        discovered = last.header["position"].get("discovered", [])
+        senses = senses_from_description(world["senses"], discovered, function=cell_function)
+    at_least = len(planned) if isinstance(planned, list) else 0
+    return Exploration(tuple(rounds), gamma, planned_rounds=max(at_least, len(rounds)), senses=senses)
 
 
 def explored_digest(folder: str | Path) -> object:
@@ -183,6 +190,23 @@ def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Arc
     return rounds, archive
 
 
+def _is_position(value: object) -> bool:
+    """Whether this can be part of a world's position: a whole number, or names in order."""
+    return type(value) is int or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+def _encode_policy(name: str, policy: Policy) -> dict[str, NDArray[Any]]:
+    if isinstance(policy, ObservationPolicy):
+        return {f"{name}_network": np.frombuffer(policy.encode(), dtype=np.uint8)}
+    return {name: policy}
+
+
+def _decode_policy(name: str, archive: Archive, shape: tuple[int, int]) -> Policy:
+    if f"{name}_network" in archive.members:
+        return decode_policy(archive.array(f"{name}_network", "|u1", None).tobytes())
+    return frozen(check_policy(archive.array(name, "<f8", shape), *shape))
+
+
 def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Round:
     header = archive.header
     if header["number"] != number:
@@ -196,10 +220,10 @@ def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Roun
     return Round(
         number=number,
         threshold=float(header["threshold"]),
-        policy=frozen(check_policy(archive.array("policy", "<f8", shape), *shape)),
+        policy=_decode_policy("policy", archive, shape),
         visited=np.array(archive.array("visited", "<f8", shape[:1])),
         poorly_visited=np.array(archive.array("poorly_visited", "|b1", shape[:1])),
-        learned_policy=frozen(check_policy(archive.array("learned_policy", "<f8", shape), *shape)),
+        learned_policy=_decode_policy("learned_policy", archive, shape),
         visit_samples=check_size(header, "visit_samples", least=0),
         learning_samples=check_size(header, "learning_samples", least=0),
         accepted=check_size(header, "accepted", least=0),

@@ -19,6 +19,8 @@ def describe(thing: Any) -> Any:
         return thing
     if isinstance(thing, (list, tuple)):
         return [describe(item) for item in thing]
+    if isinstance(thing, dict):
+        return {str(key): describe(value) for key, value in sorted(thing.items(), key=lambda item: str(item[0]))}
     if hasattr(thing, "fingerprint"):
         return {"kind": type(thing).__name__, "digest": thing.fingerprint}
     if is_dataclass(thing) and not isinstance(thing, type):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from curious_explorer.optimizers.protocol import Floats
 from curious_explorer.reset import ResetModel
 from curious_explorer.sampling import TransitionCounts
+from curious_explorer.sampling.gym.senses import Senses
+from curious_explorer.sampling.policies import KnownPolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +26,13 @@ class Round:
     """n."""
     threshold: float
     """beta_n."""
-    policy: Floats
-    """pi_n, the policy whose visits were measured, shape (S, A)."""
+    policy: KnownPolicy
+    """pi_n, the policy whose visits were measured, shape (S, A) where it is a table."""
     visited: Floats
     """D_n, the share of visits of each state, shape (S,)."""
     poorly_visited: NDArray[np.bool_]
     """K_n, shape (S,)."""
-    learned_policy: Floats
+    learned_policy: KnownPolicy
     """pi_{n+1}, learned for the reward 1 on K_n from mu_n."""
     visit_samples: int
     """Steps taken to measure D_n."""
@@ -63,16 +66,18 @@ class Exploration:
     gamma: float
     planned_rounds: int | None = None
     """How many rounds it was to have, where it was read from a folder; more than there are if it was interrupted."""
+    senses: Senses | None = None
+    """Cells and actions, for an exploration of observations."""
 
     @cached_property
-    def policies(self) -> tuple[Floats, ...]:
+    def policies(self) -> tuple[KnownPolicy, ...]:
         """pi_0, ..., pi_N."""
         return (*(round_.policy for round_ in self.rounds), self.rounds[-1].learned_policy)
 
     @cached_property
     def reset_model(self) -> ResetModel:
         """The reset model of all policies, weighed by average; ``reset_model.weighted("last")`` is the paper's."""
-        return ResetModel(self.policies, gamma=self.gamma)
+        return ResetModel(self.policies, gamma=self.gamma, senses=self.senses)
 
     def __repr__(self) -> str:
         return f"Exploration({len(self.rounds)} rounds, gamma={self.gamma}, samples={self.samples:,})"
@@ -94,8 +99,11 @@ class Exploration:
         return total
 
     @staticmethod
-    def load(folder: str | Path) -> Exploration:
-        """Read an exploration, finished or not, from its checkpoint folder."""
+    def load(folder: str | Path, *, cell_function: Callable[[Any], Any] | None = None) -> Exploration:
+        """Read an exploration, finished or not, from its checkpoint folder.
+
+        ``cell_function`` is the function that made the cells, where one did: code is not stored.
+        """
         from curious_explorer.explorer.checkpoint import load_exploration
 
-        return load_exploration(folder)
+        return load_exploration(folder, cell_function)

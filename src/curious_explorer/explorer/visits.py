@@ -1,6 +1,8 @@
-"""Three ways to learn D_n, where the current policy goes when it starts from mu_{n-1}.
+"""Four ways to learn D_n, where the current policy goes when it starts from mu_{n-1}.
 
 - `FreshVisits(count)`: Algorithm 1, ``count`` walks after learning. The default.
+- `OccupancyVisits(episodes)`: every state of every walk counts, with its discount, and not only the last one. A walk
+  tells as much as many single stops, which matters where a step is dear, as in a Gymnasium environment.
 - `LearningVisits()`: the visits made while learning, at no further cost. The last batch of the optimizer ran the
   policy just before its last step, from the same resets; round 0, which learns nothing before it visits, walks.
 - `ExactVisits(mdp)`: no sampling at all, for theory and tests; it is given the model openly (see `exact_visits`).
@@ -15,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.mdp.validation import check_count
+from curious_explorer.optimizers.actor_critic import default_horizon
 from curious_explorer.reset import ResetModel
 from curious_explorer.sampling import World, visit
+from curious_explorer.sampling.policies import KnownPolicy
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +32,7 @@ class Visits(Protocol):
     """A way to measure D_n."""
 
     def __call__(
-        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state, shape (S,), summing to one.
 
@@ -47,10 +51,33 @@ class FreshVisits:
         check_count(self.count, "visits", least=1)
 
     def __call__(
-        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state."""
         return visit(world, policy, gamma=gamma, count=self.count, reset=reset) / self.count
+
+
+@dataclass(frozen=True)
+class OccupancyVisits:
+    """Walk ``episodes`` times, as far as the discount reaches, and count each state on the way by its discount.
+
+    The mean of what `FreshVisits` measures is the same, but for terminal starts, which are drawn again here.
+    """
+
+    episodes: int = 100
+
+    def __post_init__(self) -> None:
+        check_count(self.episodes, "episodes", least=1)
+
+    def __call__(
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        roll_in = None if reset is None else reset.roll_in
+        horizon = default_horizon(gamma)
+        batch = world.episodes(policy, episodes=self.episodes, horizon=horizon, gamma=gamma, reset=roll_in)
+        visited: Floats = batch.occupancy / batch.occupancy.sum()
+        return visited
 
 
 @dataclass(frozen=True)
@@ -61,7 +88,7 @@ class LearningVisits:
     """How round 0 is measured, before anything was learned."""
 
     def __call__(
-        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state."""
         return self.first(world, policy, reset, None, gamma) if occupancy is None else occupancy

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from curious_explorer.compile import compiled
 from curious_explorer.mdp.validation import check_count
 from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward, check_task, learning_curve, tally
 from curious_explorer.sampling import EpisodeStatistics, RollIn, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 HORIZON_LEFT = 0.01
@@ -117,6 +117,14 @@ def default_horizon(gamma: float) -> int:
 
 def improve_critic(critic: Floats, batch: EpisodeStatistics, memory: float) -> None:
     """Move the critic towards the mean target of each state, its old value counting as ``memory`` visits."""
-    seen: NDArray[np.float64] = batch.weight.sum(axis=1)
-    moved = seen > 0.0
-    critic[moved] = (memory * critic[moved] + batch.target_sum[moved]) / (memory + seen[moved])
+    _move_critic(critic, batch.weight, batch.target_sum, float(memory))
+
+
+@compiled
+def _move_critic(critic: Floats, weight: Floats, target_sum: Floats, memory: float) -> None:
+    for state in range(len(critic)):
+        seen = 0.0
+        for action in range(weight.shape[1]):
+            seen += weight[state, action]
+        if seen > 0.0:
+            critic[state] = (memory * critic[state] + target_sum[state]) / (memory + seen)

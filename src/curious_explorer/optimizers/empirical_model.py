@@ -87,11 +87,13 @@ class Experience:
         entered = np.bincount(seen.next_state, weights=seen.times, minlength=len(self.terminal))
         left = np.zeros(len(self.terminal), dtype=np.bool_)
         left[seen.state] = True
+        merged = merge_transitions([self.seen, seen], *self.shape)
         terminal = self.terminal | (~left & (entered > cut_off))
+        terminal[merged.state] = False  # a cell of observations may end one episode and be left in another
         met, paid = self._pay_of_ends(batch.advantage_sum, seen, left, terminal)
         return Experience(
             self.num_actions,
-            merge_transitions([self.seen, seen], *self.shape),
+            merged,
             terminal,
             self.end_met + met,
             self.end_paid + paid * ((1.0 - gamma) / gamma if gamma > 0.0 else 0.0),
@@ -120,6 +122,13 @@ class Experience:
         mean = self.end_paid / np.maximum(self.end_met, 1)
         return np.clip(np.where(np.abs(mean) > NO_PAY, mean, 0.0), 0.0, MOST_REWARD)
 
+    def within(self, states: NDArray[np.int64]) -> Experience:
+        """The same experience, with these states (sorted, every one that was met among them) renumbered from zero."""
+        seen = self.seen._replace(
+            state=np.searchsorted(states, self.seen.state), next_state=np.searchsorted(states, self.seen.next_state)
+        )
+        return Experience(self.num_actions, seen, self.terminal[states], self.end_met[states], self.end_paid[states])
+
     def by_pair(self, column: NDArray[np.int64] | Floats) -> Floats:
         """A column of `seen`, summed over each pair, shape (S, A)."""
         total = np.zeros(self.shape)
@@ -139,6 +148,9 @@ class Plan(NamedTuple):
 def plan(experience: Experience, *, gamma: float, reward: Reward | None, known_after: int, hopeful: bool) -> Plan:
     """The best policy for a reward, as far as the world is known.
 
+    Only the states that were met are planned for. In any other all actions are alike, so that a world of a million
+    states costs no more than the part of it that was seen.
+
     Args:
         experience: what was seen.
         gamma: the discount.
@@ -146,19 +158,29 @@ def plan(experience: Experience, *, gamma: float, reward: Reward | None, known_a
         known_after: how many tries make a pair known.
         hopeful: whether unknown pairs are worth the most that can be earned, or the least.
     """
-    num_states, num_actions = experience.shape
-    known = (experience.tries() >= known_after) | experience.terminal[:, None]
-    rewards = _rewards(experience, reward)
     low, high = _range(reward)
     elsewhere = high + CURIOUS_EDGE * (high - low) if hopeful else low
+    met = np.flatnonzero(experience.met())
+    of_met = None if reward is None else Reward(reward.table[met], reward.combine)
+    best, known = _plan_for(experience.within(met), of_met, gamma, known_after, elsewhere)
+    policy = np.full(experience.shape, 1.0 / experience.num_actions)
+    policy[met] = best
+    tried_blindly = (best > 0.0) & ~known & ~experience.terminal[met][:, None]
+    return Plan(policy, bool(high > low and tried_blindly.any()))
+
+
+def _plan_for(
+    experience: Experience, reward: Reward | None, gamma: float, known_after: int, elsewhere: float
+) -> tuple[Floats, Mask]:
+    """The best policy where an unknown pair pays ``elsewhere`` for ever, and which pairs are known, both (S, A)."""
+    num_states, num_actions = experience.shape
+    known = (experience.tries() >= known_after) | experience.terminal[:, None]
     table = np.full((num_states + 1, num_actions), elsewhere)
-    table[:num_states][known] = rewards[known]
+    table[:num_states][known] = _rewards(experience, reward)[known]
     mdp = FiniteMDP.from_rows(
         _rows(experience, known), np.zeros(table.shape), num_states, terminal=[*np.flatnonzero(experience.terminal)]
     )
-    policy = solve(mdp, gamma=gamma, rewards=table).policy[:num_states]
-    tried_blindly = (policy > 0.0) & ~known & (experience.met() & ~experience.terminal)[:, None]
-    return Plan(policy, bool(high > low and tried_blindly.any()))
+    return solve(mdp, gamma=gamma, rewards=table).policy[:num_states], known
 
 
 def _rows(experience: Experience, known: Mask) -> sparse.csr_array:

@@ -37,7 +37,7 @@ from curious_explorer.optimizers.protocol import (
     tally,
 )
 from curious_explorer.sampling import EpisodeStatistics, RollIn, TransitionCounts, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 MEMORY = (*TransitionCounts._fields, "terminal", "end_met", "end_paid", "num_actions", "world", "samples")

@@ -15,8 +15,8 @@ from curious_explorer.mdp.validation import check_count
 from curious_explorer.optimizers.empirical_model import Experience, plan
 from curious_explorer.optimizers.protocol import OptimizerResult, Reward, check_task, learning_curve
 from curious_explorer.sampling import RollIn, TransitionCounts, World
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.recording import merge_transitions
-from curious_explorer.sampling.roll_in import frozen
 from curious_explorer.sampling.visit import Reset
 
 

@@ -13,7 +13,7 @@ from curious_explorer.exact import solve
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.optimizers.protocol import Floats, OptimizerResult, Reward, check_task, learning_curve
 from curious_explorer.sampling import RollIn, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.mdp.validation import check_count, check_gamma
 from curious_explorer.sampling import RollIn, World
+from curious_explorer.sampling.policies import KnownPolicy, ObservationPolicy
 from curious_explorer.sampling.visit import Reset, as_roll_in
 
 Floats = NDArray[np.float64]
@@ -50,8 +51,8 @@ class Evaluation:
 class OptimizerResult:
     """A learned policy and the account of how it was learned."""
 
-    policy: Floats
-    """Action probabilities, shape (S, A); cannot be changed."""
+    policy: KnownPolicy
+    """Action probabilities, shape (S, A), which cannot be changed; or a policy that sees observations."""
     samples: int
     """Every step taken, roll-ins included."""
     curve: LearningCurve
@@ -138,7 +139,7 @@ def check_task(
     shape = (world.num_states, world.num_actions)
     task = Task(check_gamma(gamma), as_roll_in(reset), check_reward(reward, shape), check_budget(budget))
     for policy in task.roll_in.policies:
-        if policy.shape != shape:
+        if not isinstance(policy, ObservationPolicy) and policy.shape != shape:
             raise ValueError(
                 f"the reset model was made for {policy.shape[0]} states and {policy.shape[1]} actions, but the world "
                 f"has {shape[0]} and {shape[1]}; explore this world to get a reset model for it"

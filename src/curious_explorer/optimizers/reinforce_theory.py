@@ -45,7 +45,7 @@ from curious_explorer.optimizers.protocol import (
     tally,
 )
 from curious_explorer.sampling import EpisodeStatistics, RollIn, World
-from curious_explorer.sampling.roll_in import frozen
+from curious_explorer.sampling.policies import frozen
 from curious_explorer.sampling.visit import Reset
 
 CHOOSING_SHARE = 0.2

@@ -39,48 +39,56 @@ def natural_step(
     The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the
     verdict and the mean divergence of the step taken; without acceptance nothing is changed.
     """
-    num_states, num_actions = policy.shape
-    advantage = np.zeros((num_states, num_actions))
-    frequency = np.zeros(num_states)
-    total = 0.0
-    for state in range(num_states):
-        for action in range(num_actions):
-            frequency[state] += weight[state, action]
-        total += frequency[state]
+    states, frequency = _states_of(weight)
+    # Everything below is about the states of the batch; of a million others nothing is read and nothing written.
+    here, log_policy, advantage = policy[states], _log_softmax(logits[states]), np.zeros((len(states), policy.shape[1]))
+    tries, sums = weight[states], advantage_sum[states]
     variance = 0.0
-    for state in range(num_states):
-        if frequency[state] > 0.0:
-            frequency[state] /= total
-            variance += frequency[state] * _centre(policy, weight, advantage_sum, advantage, memory, state)
+    for place in range(len(states)):
+        variance += frequency[place] * _centre(here, tries, sums, advantage, memory, place)
     if not np.isfinite(variance):
         return NOT_FINITE, 0.0
     if variance == 0.0:
         return NO_SIGNAL, 0.0
-    log_policy = _log_softmax(logits)
     low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
     longest = _longest_step(advantage)
-    if mean_divergence(policy, log_policy, advantage, frequency, high) <= max_kl:
+    if mean_divergence(here, log_policy, advantage, frequency, high) <= max_kl:
         low, high = high, max(high, longest)
-        while 2.0 * low < high and mean_divergence(policy, log_policy, advantage, frequency, 2.0 * low) <= max_kl:
+        while 2.0 * low < high and mean_divergence(here, log_policy, advantage, frequency, 2.0 * low) <= max_kl:
             low *= 2.0
         high = min(high, 2.0 * low)
     else:  # far too long where an action that is next to impossible turns out to be good
-        while mean_divergence(policy, log_policy, advantage, frequency, high) > max_kl:
+        while mean_divergence(here, log_policy, advantage, frequency, high) > max_kl:
             low, high = 0.5 * high, 0.5 * high
         high = 2.0 * low
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if mean_divergence(policy, log_policy, advantage, frequency, middle) <= max_kl:
+        if mean_divergence(here, log_policy, advantage, frequency, middle) <= max_kl:
             low = middle
         else:
             high = middle
-    divergence = mean_divergence(policy, log_policy, advantage, frequency, low)
-    for state in range(num_states):
-        if frequency[state] > 0.0:
-            for action in range(num_actions):
-                logits[state, action] += _change(low, advantage[state, action])
-            softmax_row(logits, policy, state)
+    divergence = mean_divergence(here, log_policy, advantage, frequency, low)
+    for place in range(len(states)):
+        for action in range(policy.shape[1]):
+            logits[states[place], action] += _change(low, advantage[place, action])
+        softmax_row(logits, policy, states[place])
     return ACCEPTED, divergence
+
+
+@compiled
+def _states_of(weight: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The states that a batch was in, in order, and the share of its steps that were taken in each."""
+    visits, total, found = np.empty(weight.shape[0]), 0.0, 0
+    states = np.empty(weight.shape[0], dtype=np.int64)
+    for state in range(weight.shape[0]):
+        here = 0.0
+        for action in range(weight.shape[1]):
+            here += weight[state, action]
+        if here > 0.0:
+            states[found], visits[found] = state, here
+            found += 1
+            total += here
+    return states[:found].copy(), visits[:found] / total if found > 0 else visits[:0].copy()
 
 
 @compiled

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from curious_explorer.exact import visitation
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.reset.model import RHO_WEIGHT, ResetModel
+from curious_explorer.sampling.policies import as_table
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +19,8 @@ def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
     visits = []
     mu = mdp.start
     for policy in reset_model.policies:
-        visits.append(visitation(mdp, policy, gamma=reset_model.gamma, start=mu / mu.sum()))
+        table = as_table(policy, "an exact distribution")
+        visits.append(visitation(mdp, table, gamma=reset_model.gamma, start=mu / mu.sum()))
         mu = RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visits[-1]
     return visits
 

@@ -16,16 +16,19 @@ rho.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
-from curious_explorer.sampling.roll_in import RollIn, frozen
+from curious_explorer.errors import ResetModelError
+from curious_explorer.mdp.validation import check_count, check_gamma
+from curious_explorer.sampling.gym.senses import Senses, Sensing
+from curious_explorer.sampling.policies import KnownPolicy, ObservationPolicy, check_any_policy
+from curious_explorer.sampling.roll_in import RollIn
 from curious_explorer.sampling.world import World
 
 if TYPE_CHECKING:
@@ -42,29 +45,54 @@ class ResetModel:
     """A chain of policies as a distribution over states that can be sampled by restart and step.
 
     Args:
-        policies: pi_0, ..., pi_N, each of shape (S, A).
+        policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table.
         gamma: the discount of the walks.
         weighting: "average" (the default) or "last" (the paper's mu_N).
+        senses: which observations the states are and which actions the numbers mean, where that needs saying: for a
+            reset model of a `GymWorld`.
     """
 
-    def __init__(self, policies: Sequence[ArrayLike], *, gamma: float, weighting: str = "average") -> None:
+    def __init__(
+        self,
+        policies: Sequence[ArrayLike | ObservationPolicy],
+        *,
+        gamma: float,
+        weighting: str = "average",
+        senses: Senses | None = None,
+    ) -> None:
         if len(policies) == 0:
             raise ValueError("a reset model needs at least one policy; got none")
         if weighting not in WEIGHTINGS:
             raise ValueError(f"weighting is {weighting!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
+        if isinstance(policies[0], ObservationPolicy):
+            raise ValueError(
+                "policy 0 sees observations, expected a table (S, A): exploration begins with the uniform one"
+            )
         shape = np.shape(policies[0])
         if len(shape) != 2:
             raise ValueError(f"policy 0 has shape {shape}, expected (S, A)")
+        self._shape = shape
         self._policies = tuple(
-            frozen(check_policy(policy, *shape, name=f"policy {index}")) for index, policy in enumerate(policies)
+            check_any_policy(policy, *shape, name=f"policy {index}") for index, policy in enumerate(policies)
         )
+        self._senses = senses
         self._gamma = check_gamma(gamma)
         self._weighting = weighting
 
     @property
-    def policies(self) -> tuple[Floats, ...]:
+    def policies(self) -> tuple[KnownPolicy, ...]:
         """pi_0, ..., pi_N."""
         return self._policies
+
+    @property
+    def senses(self) -> Senses:
+        """Which observations the states are and which actions the numbers mean; states by their numbers by default."""
+        return Senses.of_states(*self._shape) if self._senses is None else self._senses
+
+    @property
+    def has_senses(self) -> bool:
+        """Whether it was made for observations, and not for the states of a finite MDP."""
+        return self._senses is not None
 
     @property
     def gamma(self) -> float:
@@ -79,27 +107,21 @@ class ResetModel:
     @property
     def num_states(self) -> int:
         """How many states the world has that this was made for."""
-        return int(self._policies[0].shape[0])
+        return int(self._shape[0])
 
     @property
     def num_actions(self) -> int:
         """How many actions the world has that this was made for."""
-        return int(self._policies[0].shape[1])
+        return int(self._shape[1])
 
     def weighted(self, weighting: str) -> ResetModel:
         """The same policies, rounds weighed in another way."""
-        return ResetModel(self._policies, gamma=self._gamma, weighting=weighting)
+        return ResetModel(self._policies, gamma=self._gamma, weighting=weighting, senses=self._senses)
 
     @cached_property
     def roll_in(self) -> RollIn:
         """How to reach a state by steps alone."""
-        last = len(self._policies) - 1
-        if self._weighting == "last":
-            chains = mu_chains(last)
-        else:
-            share = (1.0 - RHO_WEIGHT) / (last + 1)
-            chains = [(RHO_WEIGHT, (0, 0))]
-            chains += [(share * weight, chain) for i in range(last + 1) for weight, chain in visit_chains(i)]
+        chains = reset_chains(len(self._policies) - 1, self._weighting)
         weights = [weight for weight, _ in chains]
         return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
 
@@ -117,10 +139,12 @@ class ResetModel:
     def check_world(self, world: World | FiniteMDP) -> None:
         """Refuse a world with other spaces than this was made for."""
         if (world.num_states, world.num_actions) != (self.num_states, self.num_actions):
-            raise ValueError(
+            raise ResetModelError(
                 f"the reset model was made for {self.num_states} states and {self.num_actions} actions, but the world "
                 f"has {world.num_states} and {world.num_actions}; explore this world to get a reset model for it"
             )
+        if self._senses is not None and isinstance(world, Sensing):
+            self._senses.check_alike(world.senses)
 
     def save(self, folder: str | Path) -> Path:
         """Write to a folder of JSON and ``.npz``, replacing a reset model that is already there, atomically."""
@@ -129,11 +153,14 @@ class ResetModel:
         return save_reset_model(self, folder)
 
     @staticmethod
-    def load(folder: str | Path) -> ResetModel:
-        """Read what `save` wrote; raises `ResetModelError` on anything else, and never unpickles."""
+    def load(folder: str | Path, *, cell_function: Callable[[Any], Any] | None = None) -> ResetModel:
+        """Read what `save` wrote; raises `ResetModelError` on anything else, and never unpickles.
+
+        ``cell_function`` is the function that made the cells, where one did: code is not stored.
+        """
         from curious_explorer.reset.storage import load_reset_model
 
-        return load_reset_model(folder)
+        return load_reset_model(folder, cell_function)
 
     def __repr__(self) -> str:
         return (
@@ -144,6 +171,15 @@ class ResetModel:
 
 WeightedChain = tuple[float, tuple[int, int]]
 """The probability of a chain, and the half-open range of policies it walks."""
+
+
+def reset_chains(last: int, weighting: str) -> list[WeightedChain]:
+    """The reset model of pi_0, ..., pi_last, as chains."""
+    if weighting == "last":
+        return mu_chains(last)
+    share = (1.0 - RHO_WEIGHT) / (last + 1)
+    walked = [(share * weight, chain) for i in range(last + 1) for weight, chain in visit_chains(i)]
+    return [(RHO_WEIGHT, (0, 0)), *walked]
 
 
 def mu_chains(last: int) -> list[WeightedChain]:

@@ -43,15 +43,15 @@ class RecordingWorld:
         """How many steps have been taken so far."""
         return self._world.samples
 
-    def identity(self) -> dict[str, str | int]:
+    def identity(self) -> dict[str, Any]:
         """What tells the world from others."""
         return self._world.identity()
 
-    def position(self) -> dict[str, int]:
+    def position(self) -> dict[str, Any]:
         """Where the world stands."""
         return self._world.position()
 
-    def restore(self, position: dict[str, int]) -> None:
+    def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
         self._world.restore(position)
 

@@ -16,21 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.mdp.validation import as_distribution, check_gamma
+from curious_explorer.sampling.policies import KnownPolicy, ObservationPolicy, Policy, frozen
 
 Floats = NDArray[np.float64]
-
-
-def frozen(policy: ArrayLike) -> Floats:
-    """A table that nobody can change, so that it can be known again by identity; a copy unless it is one already."""
-    if isinstance(policy, np.ndarray) and policy.dtype == np.float64 and _is_frozen(policy):
-        return policy
-    table = np.array(policy, dtype=np.float64, order="C")
-    table.flags.writeable = False
-    return table
-
-
-def _is_frozen(table: Floats) -> bool:
-    return table.base is None and table.flags.c_contiguous and not table.flags.writeable
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +26,23 @@ class RollIn:
     """A mixture of chains of policies, walked from rho.
 
     Args:
-        policies: tables of shape (S, A), in the order in which they are walked; copied unless they are frozen already.
+        policies: in the order in which they are walked: tables of shape (S, A), copied unless they are frozen already,
+            or policies that see observations.
         gammas: the discount of each policy's walk, which stops with probability ``1 - gamma`` before every step.
         weights: the probability of each chain, shape (C,).
         chains: shape (C, 2): the half-open range of policies that a chain walks; an empty one is rho itself.
         tail: how many policies at the end of ``policies`` every chain walks after its own range.
     """
 
-    policies: tuple[Floats, ...]
+    policies: tuple[KnownPolicy, ...]
     gammas: tuple[float, ...]
     weights: Floats
     chains: NDArray[np.int64]
     tail: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policies", tuple(map(frozen, self.policies)))
+        policies = (p if isinstance(p, ObservationPolicy) else frozen(p) for p in self.policies)
+        object.__setattr__(self, "policies", tuple(policies))
         if len(self.gammas) != len(self.policies):
             raise ValueError(f"{len(self.gammas)} gammas for {len(self.policies)} policies; expected one for each")
         for gamma in self.gammas:
@@ -71,12 +61,12 @@ class RollIn:
         return _FROM_START
 
     @staticmethod
-    def mixture(policies: Sequence[Floats], gamma: float, weights: ArrayLike, chains: ArrayLike) -> RollIn:
+    def mixture(policies: Sequence[Policy], gamma: float, weights: ArrayLike, chains: ArrayLike) -> RollIn:
         """A mixture of chains that all use one discount."""
         ranges = np.array(chains, dtype=np.int64).reshape(-1, 2)
         return RollIn(tuple(policies), (gamma,) * len(policies), np.array(weights, dtype=np.float64), ranges)
 
-    def then(self, policy: Floats, gamma: float) -> RollIn:
+    def then(self, policy: Policy, gamma: float) -> RollIn:
         """Sample this, then walk ``policy`` with geometric stopping: the paper's visit(policy, mu)."""
         return RollIn((*self.policies, policy), (*self.gammas, float(gamma)), self.weights, self.chains, self.tail + 1)
 

@@ -109,6 +109,48 @@ def walk_by_steps(
     return taken
 
 
+@inlined
+def credit(
+    states: NDArray[np.int64],
+    actions: NDArray[np.int64],
+    earned: Floats,
+    end: int,
+    terminated: bool,
+    policy: Floats,
+    rewards: Floats,
+    critic: Floats,
+    gamma: float,
+    trace: float,
+    weight_decay: float,
+    credited: int,
+    advantage_sum: Floats,
+    weight: Floats,
+    target_sum: Floats,
+) -> float:
+    """Add one episode, which led to ``end``, to the sums; returns its discounted return."""
+    if terminated:
+        ahead = 0.0
+        for action in range(policy.shape[1]):
+            ahead += policy[end, action] * rewards[end, action]
+        ahead /= 1.0 - gamma
+        returned = ahead
+    else:
+        ahead = critic[end]
+        returned = 0.0
+    advantage = 0.0
+    for step in range(len(states) - 1, -1, -1):
+        here = critic[states[step]]
+        advantage = earned[step] + gamma * ahead - here + gamma * trace * advantage
+        returned = earned[step] + gamma * returned
+        ahead = here
+        if step < credited:
+            scale = 1.0 if weight_decay == 1.0 else weight_decay**step
+            advantage_sum[states[step], actions[step]] += scale * advantage
+            weight[states[step], actions[step]] += scale
+            target_sum[states[step]] += scale * (advantage + here)
+    return returned
+
+
 @compiled
 def episode_statistics(
     dynamics: Dynamics,
@@ -143,7 +185,6 @@ def episode_statistics(
 
     Returns the steps taken, the episodes run (the last may be cut off by the budget) and how it ended.
     """
-    num_actions = policy.shape[1]
     states, actions = np.empty(horizon, dtype=np.int64), np.empty(horizon, dtype=np.int64)
     earned = np.empty(horizon)
     taken = int64(0)
@@ -177,27 +218,24 @@ def episode_statistics(
             length += 1
             taken += 1
         occupancy[state if state >= 0 else ~state] += discount  # it stays there, or we say so for want of knowing
-        if state >= 0:
-            ahead = critic[state]
-            earned_ahead = 0.0
-        else:
-            ahead = 0.0
-            for action in range(num_actions):
-                ahead += policy[~state, action] * rewards[~state, action]
-            ahead /= 1.0 - gamma
-            earned_ahead = ahead
-        advantage = 0.0
-        for step in range(length - 1, -1, -1):
-            here = critic[states[step]]
-            advantage = earned[step] + gamma * ahead - here + gamma * trace * advantage
-            earned_ahead = earned[step] + gamma * earned_ahead
-            ahead = here
-            if step < credited:
-                scale = 1.0 if weight_decay == 1.0 else weight_decay**step
-                advantage_sum[states[step], actions[step]] += scale * advantage
-                weight[states[step], actions[step]] += scale
-                target_sum[states[step]] += scale * (advantage + here)
-        returns[episode] = earned_ahead
+        end = state if state >= 0 else ~state
+        returns[episode] = credit(
+            states[:length],
+            actions[:length],
+            earned[:length],
+            end,
+            state < 0,
+            policy,
+            rewards,
+            critic,
+            gamma,
+            trace,
+            weight_decay,
+            credited,
+            advantage_sum,
+            weight,
+            target_sum,
+        )
         lengths[episode] = length
         if taken >= most_steps:
             return taken, episode + 1, BUDGET_SPENT

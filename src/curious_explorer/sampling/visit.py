@@ -6,12 +6,14 @@ stopped. That state is distributed as the discounted visitation d_mu^pi, so coun
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
+from curious_explorer.mdp.validation import check_count, check_gamma
+from curious_explorer.sampling.policies import ObservationPolicy, check_any_policy
 from curious_explorer.sampling.roll_in import RollIn
 from curious_explorer.sampling.world import World
 
@@ -27,6 +29,14 @@ class Reset(Protocol):
         """How to reach a state by steps alone."""
 
 
+@runtime_checkable
+class CountsEnds(Protocol):
+    """A world that counts where walks end by itself, so that the ends of many walks need not be kept, or come home."""
+
+    def count_ends(self, roll_in: RollIn, portions: Sequence[int]) -> NDArray[np.int64]:
+        """How many walks end in each state, shape (S,): as many calls of `walk` as there are portions, counted."""
+
+
 def as_roll_in(reset: Reset | RollIn | None) -> RollIn:
     """The roll-in behind a reset model; the start distribution for None."""
     if reset is None:
@@ -35,23 +45,30 @@ def as_roll_in(reset: Reset | RollIn | None) -> RollIn:
 
 
 def visit(
-    world: World, policy: ArrayLike, *, gamma: float, count: int, reset: Reset | RollIn | None = None
+    world: World,
+    policy: ArrayLike | ObservationPolicy,
+    *,
+    gamma: float,
+    count: int,
+    reset: Reset | RollIn | None = None,
 ) -> NDArray[np.int64]:
     """How many of ``count`` walks of the policy stop in each state, shape (S,).
 
     Args:
         world: where to walk; each step is counted in ``world.samples``.
-        policy: action probabilities, shape (S, A).
+        policy: action probabilities, shape (S, A), or a policy that sees observations.
         gamma: the walk stops with probability ``1 - gamma`` before each step.
         count: how many walks.
         reset: where walks begin; the world's start distribution if None.
     """
     gamma = check_gamma(gamma)
     count = check_count(count, "count")
-    table = check_policy(policy, world.num_states, world.num_actions)
-    roll_in = as_roll_in(reset).then(table, gamma)
+    checked = check_any_policy(policy, world.num_states, world.num_actions)
+    roll_in = as_roll_in(reset).then(checked, gamma)
     counts = np.zeros(world.num_states, dtype=np.int64)
-    for done in range(0, count, WALKS_AT_ONCE):
-        ends = world.walk(roll_in, min(WALKS_AT_ONCE, count - done))
-        counts += np.bincount(ends, minlength=world.num_states)
+    portions = [min(WALKS_AT_ONCE, count - done) for done in range(0, count, WALKS_AT_ONCE)]
+    if isinstance(world, CountsEnds):
+        return world.count_ends(roll_in, portions)
+    for portion in portions:
+        counts += np.bincount(world.walk(roll_in, portion), minlength=world.num_states)
     return counts

@@ -6,7 +6,7 @@ that works here works wherever an environment can be restarted and stepped.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,13 +117,13 @@ class World(Protocol):
     def samples(self) -> int:
         """How many steps have been taken so far."""
 
-    def identity(self) -> dict[str, str | int]:
+    def identity(self) -> dict[str, Any]:
         """What tells this world from others, as plain data: its kind, sizes, seed, and a digest of what it is."""
 
-    def position(self) -> dict[str, int]:
+    def position(self) -> dict[str, Any]:
         """Where this world stands, as plain data: enough for `restore` to go on exactly from here."""
 
-    def restore(self, position: dict[str, int]) -> None:
+    def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
 
     def restart(self) -> int:
