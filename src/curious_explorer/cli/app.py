@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from curious_explorer.cli.compare import compare
+from curious_explorer.cli.executor_options import examples
 from curious_explorer.cli.exploring import explore
 from curious_explorer.cli.reproduce import reproduce
 from curious_explorer.cli.theory_commands import certify, hardness, plan
+from curious_explorer.cli.training import train
 
 app = typer.Typer(
     name="curious-explorer",
@@ -27,9 +29,10 @@ def root() -> None:
     """Exploration for reinforcement learning when the reward is never seen."""
 
 
-app.command(epilog="Example: curious-explorer reproduce --quick --out results/quick")(reproduce)
-app.command(epilog="Example: curious-explorer compare --environments dcl/10,cct/10 --budget 1000000")(compare)
-app.command(epilog="Example: curious-explorer explore dcl/20 --optimizer trpo --out results/lock")(explore)
+app.command(epilog=examples("reproduce", "--quick --out results/quick"))(reproduce)
+app.command(epilog=examples("compare", "--environments dcl/10,cct/10 --budget 1000000"))(compare)
+app.command(epilog="Example: curious-explorer explore MountainCar-v0 --cells 20x20 --out results/car")(explore)
+app.command(epilog="Example: curious-explorer train MountainCar-v0 --reset-model results/car")(train)
 app.command(epilog="Example: curious-explorer hardness FrozenLake-v1 --gamma 0.99")(hardness)
 app.command(epilog="Example: curious-explorer plan dcl/20 --eta 0.1 --delta 0.05")(plan)
 app.command(epilog="Example: curious-explorer certify results/lock --delta 0.05")(certify)
@@ -66,8 +69,10 @@ def main() -> None:
     """Run the command; errors that users can mend are one line and exit code 2."""
     import sys
 
+    from curious_explorer.errors import EnvironmentFailureError
+
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EnvironmentFailureError) as error:
         print(f"curious-explorer: {error}", file=sys.stderr)
         sys.exit(2)

@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curious_explorer.cli.executor_options import (
+    ExecutorOption,
+    RayAddressOption,
+    RayCpusOption,
+    RayGpusOption,
+    WorkersOption,
+    chosen_executor,
+)
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,18 +34,21 @@ def compare(
     gamma: Annotated[float, typer.Option(help="The discount.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("results/comparison"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds already.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Processes to use; all cores by default.")] = None,
+    executor: ExecutorOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    ray_cpus_per_task: RayCpusOption = None,
+    ray_gpus_per_task: RayGpusOption = None,
     listing: Annotated[
         bool, typer.Option("--list", help="Print the known methods and environments, and stop.")
     ] = False,
 ) -> None:
-    """Compare exploration methods at equal sample budgets: table, figures and data."""
+    """Compare exploration methods at equal sample budgets: table, figures, data and a page to look at."""
     from rich.console import Console
 
     from curious_explorer.experiments.comparison.grid import Comparison
     from curious_explorer.experiments.comparison.methods import DEFAULT_METHODS
-    from curious_explorer.experiments.comparison.report import compare
-    from curious_explorer.experiments.executors import available_cores
+    from curious_explorer.experiments.comparison.report import PAGE, compare
 
     console = Console()
     if listing:
@@ -49,6 +61,7 @@ def compare(
         budget=budget,
         gamma=gamma,
     )
+    chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     many = len(comparison.jobs)
     console.print(
         f"{len(comparison.methods)} methods, {len(comparison.budgets)} environments, {seeds} seeds: {many} runs into "
@@ -60,13 +73,17 @@ def compare(
                 comparison,
                 out,
                 resume=resume,
-                workers=available_cores() if workers is None else workers,
+                executor=chosen,
                 on_run=bar.advance,
             )
     except KeyboardInterrupt:
         console.print(f"Interrupted. Finished runs are kept in {out}; the same command with --resume does the rest.")
         raise typer.Exit(130) from None
     show(console, results)
+    if (out / PAGE).exists():
+        console.print(f"Page: {out / PAGE}", soft_wrap=True, markup=False)
+    else:
+        console.print("No page: it needs plotly (pip install 'curious-explorer[report]', then --resume)", markup=False)
     console.print(f"Data: {out / 'summary.json'}, results.csv, times.csv, figures/", soft_wrap=True)
 
 

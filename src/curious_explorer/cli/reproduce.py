@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curious_explorer.cli.executor_options import (
+    ExecutorOption,
+    RayAddressOption,
+    RayCpusOption,
+    RayGpusOption,
+    WorkersOption,
+    chosen_executor,
+)
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from curious_explorer.experiments.reproduction import Reproduction
     from curious_explorer.experiments.running import CellRun
 
+COMPARISON_HELP = "A folder that compare has filled; it becomes a section of the page."
 FIRST_TIME = "The first run ever compiles for about a minute."
 
 
@@ -27,12 +37,16 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option(help="How many seeds: 0, 1, 2, ... (10; 2 with --quick).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A one-minute version, on few seeds.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds already.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Processes to use; all cores by default.")] = None,
+    comparison: Annotated[Path | None, typer.Option(help=COMPARISON_HELP)] = None,
+    executor: ExecutorOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    ray_cpus_per_task: RayCpusOption = None,
+    ray_gpus_per_task: RayGpusOption = None,
 ) -> None:
     """Reproduce the paper's experiments: runs, tables, figures, video and a page to look at."""
     from rich.console import Console
 
-    from curious_explorer.experiments.executors import available_cores
     from curious_explorer.experiments.reproduction import QUICK_SEEDS, reproduce
     from curious_explorer.experiments.study import Study
 
@@ -43,6 +57,7 @@ def reproduce(
         optimizers=_names(optimizers),
         seeds=(QUICK_SEEDS if quick else 10) if seeds is None else seeds,
     )
+    chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     console = Console()
     runs = f"{len(study.cells)} cells, {study.seeds} seeds each: {len(study.jobs)} runs"
     console.print(f"{runs} into {out}. {FIRST_TIME}", markup=False)
@@ -52,7 +67,8 @@ def reproduce(
                 study,
                 out,
                 resume=resume,
-                workers=available_cores() if workers is None else workers,
+                executor=chosen,
+                comparison=comparison,
                 on_run=bar.advance,
                 on_stage=bar.stage,
             )

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from curious_explorer.errors import CheckpointError
+from curious_explorer.experiments.spending import Spending, ThriftyLearning, ThriftyVisits
 from curious_explorer.explorer import Exploration, explore
 from curious_explorer.explorer.checkpoint import explored_digest
 from curious_explorer.explorer.thresholds import Schedule, constant, linear, paper_linear
+from curious_explorer.explorer.visits import Visits
 from curious_explorer.files import holds_files
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.validation import check_count, check_gamma, check_seed
@@ -48,18 +50,31 @@ def explore_into(
     visits: int,
     seed: int,
     record: bool,
+    samples: int | None = None,
     progress: bool = True,
 ) -> Exploration:
-    """Explore an MDP and keep everything; a run that was interrupted goes on where it stood."""
+    """Explore an MDP and keep everything; a run that was interrupted goes on where it stood.
+
+    With ``samples``, that many steps are the most that the whole exploration takes; see `Spending`.
+    """
     check_gamma(gamma)  # everything is checked before anything is written
     for name, count in (("rounds", rounds), ("visits", visits)):
         check_count(count, name, least=1)
     check_seed(seed)
+    measure: Visits | int = visits
+    if samples is not None:
+        measure = ThriftyVisits(Spending(samples, rounds, visits, gamma))
+        optimizer = ThriftyLearning(optimizer, measure)
     target = Path(folder)
     stored = target / MDP_FILE
     if stored.is_file():
         if FiniteMDP.load(stored) != mdp:
             raise CheckpointError(f"{target} holds a run on another MDP; choose another folder")
+    elif (target / "environment.json").is_file():
+        raise CheckpointError(
+            f"{target} holds a run that steps in the environment; choose another folder, or give the --cells it was "
+            "made with to go on with it"
+        )
     elif target.exists() and (not target.is_dir() or holds_files(target)):
         raise CheckpointError(f"{target} is not empty and holds no run; choose a new folder")
     else:
@@ -72,7 +87,7 @@ def explore_into(
         gamma=gamma,
         rounds=rounds,
         thresholds=thresholds,
-        visits=visits,
+        visits=measure,
         record=record,
         checkpoint=target / ROUNDS,
         progress=progress,
