@@ -1,0 +1,122 @@
+"""The arms: PPO from the environment's own start, from explored resets, and with random network distillation.
+
+Every step of the environment is counted where it is taken, roll-ins included, and a run ends when the samples of its
+task are used up. What a policy is worth is measured from the environment's own start, on environments of its own whose
+steps are not counted: measuring is ours, not the learner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.wrappers import TimeLimit
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from benchmarks.gym_studies.distillation import DistillationBonus
+from benchmarks.gym_studies.tasks import PPO_SETTINGS, Env, Task
+from curious_explorer import GymWorld, ResetModel, RestartWrapper, explore
+
+NUM_ENVS = 8
+EVALUATIONS = 8
+EPISODES = 20
+
+
+class Counted(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Counts steps in a counter that several environments share."""
+
+    def __init__(self, env: Env, counter: list[int]) -> None:
+        super().__init__(env)
+        self._counter = counter
+
+    def step(self, action: Any) -> Any:
+        self._counter[0] += 1
+        return self.env.step(action)
+
+
+class Referee(BaseCallback):
+    """Ends learning when the samples are used up, and measures the policy from time to time."""
+
+    def __init__(self, counter: list[int], total: int, measure: Callable[[], float]) -> None:
+        super().__init__()
+        self.counter, self.total, self.measure = counter, total, measure
+        self.every = max(1, (total - counter[0]) // EVALUATIONS)
+        self.next = counter[0] + self.every
+        self.curve: list[tuple[int, float]] = []
+
+    def _on_step(self) -> bool:
+        return self.counter[0] < self.total
+
+    def _on_rollout_start(self) -> None:  # the policy has just been updated
+        if self.counter[0] >= self.next:
+            self.curve.append((self.counter[0], self.measure()))
+            self.next += self.every
+
+
+def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
+    """One run of one arm: its curve, and the return of its last policy."""
+    torch.set_num_threads(1)
+    counter = [0]
+    resets, cells = None, 0
+    if arm == "explored":
+        resets, counter[0], cells = explored_resets(task, seed)
+    exploration = counter[0]
+
+    def make() -> Env:
+        env = Counted(task.make(seed), counter)
+        started: Env = env if resets is None else RestartWrapper(env, resets)
+        return task.view(started if task.limit is None else TimeLimit(started, task.limit))
+
+    envs: Any = VecNormalize(DummyVecEnv([make] * NUM_ENVS), norm_reward=False)
+    if arm == "distillation":
+        envs = DistillationBonus(envs, gamma=task.gamma, seed=seed)
+    envs.seed(seed)
+    model = PPO("MlpPolicy", envs, gamma=task.gamma, seed=seed, device="cpu", **(PPO_SETTINGS | task.ppo))
+    statistics = model.get_vec_normalize_env()
+    assert statistics is not None
+
+    def measure() -> float:
+        return mean_return(task, seed, model, statistics)
+
+    referee = Referee(counter, task.total, measure)
+    model.learn(10 * task.total, callback=referee)
+    final = mean_return(task, seed + 1_000, model, statistics, episodes=2 * EPISODES)
+    return {
+        "task": task.name,
+        "arm": arm,
+        "seed": seed,
+        "return": final,
+        "fraction": final / task.best,
+        "exploration_samples": exploration,
+        "samples": counter[0],
+        "cells": cells,
+        "curve": [*referee.curve, (counter[0], final)],
+    }
+
+
+def explored_resets(task: Task, seed: int) -> tuple[ResetModel, int, int]:
+    """Explore; returns the reset model, what it cost, and how many cells the visits saw."""
+    world = GymWorld(lambda: task.make(seed), cells=task.cells(), seed=seed)
+    exploration = explore(world, task.optimizer(), progress=False, **task.exploration)
+    return exploration.reset_model, world.samples, int((exploration.total_visited > 0).sum())
+
+
+def mean_return(task: Task, seed: int, model: PPO, statistics: VecNormalize, episodes: int = EPISODES) -> float:
+    """The mean return of the policy (actions drawn, as in training) from the environment's own start."""
+    env = task.view(task.make(seed % 1_000))
+    total = 0.0
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=1_000_000 + seed * 1_000 + episode)
+        ended = False
+        while not ended:
+            action, _ = model.predict(statistics.normalize_obs(np.asarray(observation)[None]), deterministic=False)
+            observation, reward, terminated, truncated, _ = env.step(action[0])
+            total += float(reward)
+            ended = terminated or truncated
+    env.close()
+    return total / episodes

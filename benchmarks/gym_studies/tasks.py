@@ -1,0 +1,227 @@
+"""The tasks: environments with a rare reward, how each is explored, and how PPO is set for it.
+
+What a learner gets is the environment that ``make`` returns, which is also the one that is explored; ``view`` puts
+around it whatever only the network needs (one-hot or flattened observations). All arms use the same settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.wrappers import TimeLimit
+
+import curious_explorer  # noqa: F401  (registers the combination lock)
+from curious_explorer.explorer.thresholds import constant
+from curious_explorer.explorer.visits import OccupancyVisits, Visits
+from curious_explorer.optimizers import TRPO, ModelBased
+from curious_explorer.optimizers.protocol import Optimizer
+from curious_explorer.sampling.gym import Cells, DiscreteCells, FunctionCells, GridCells, MiniGridCells
+
+Env = gymnasium.Env[Any, Any]
+
+
+class GoalOnly(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Pays 1 where the episode terminates, which in these environments is the goal, and nothing anywhere else."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, terminated, truncated, info = self.env.step(action)
+        return observation, float(terminated), terminated, truncated, info
+
+
+class OneHot(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """A `Discrete` observation as a row of zeros with a one in it."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        assert isinstance(env.observation_space, gymnasium.spaces.Discrete)
+        self._size = int(env.observation_space.n)
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (self._size,), np.float32)
+
+    def observation(self, observation: Any) -> Any:
+        row = np.zeros(self._size, dtype=np.float32)
+        row[int(observation)] = 1.0
+        return row
+
+
+class OneLayout(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A MiniGrid that is the same in every episode, as Algorithm 2's one start has it, seen as symbols.
+
+    An observation is where the agent is and looks, what it carries, and how the doors are, one number for each fact.
+    MiniGrid's own, an image of what the agent sees, takes ten times as long to make as all the rest of a step, so it
+    is not made.
+    """
+
+    def __init__(self, env: Env, layout: int) -> None:
+        super().__init__(env)
+        self._layout = layout
+        env.reset(seed=layout)
+        self._grid: Any = env.unwrapped
+        self._grid.gen_obs = self._symbols
+        size = len(self._symbols())
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (size,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return self.env.reset(seed=self._layout, options=options)
+
+    def _symbols(self) -> Any:
+        grid = self._grid
+        carried = None if grid.carrying is None else grid.carrying.type
+        facts = [*_one_of(int(grid.agent_pos[0]), grid.width), *_one_of(int(grid.agent_pos[1]), grid.height)]
+        facts += [*_one_of(int(grid.agent_dir), 4), carried == "key", carried == "ball"]
+        for thing in grid.grid.grid:
+            if thing is not None and thing.type == "door":
+                facts += [thing.is_open, thing.is_locked]
+        return np.array(facts, dtype=np.float32)
+
+
+def _one_of(place: int, size: int) -> list[float]:
+    return [float(number == place) for number in range(size)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task; see the module."""
+
+    name: str
+    make: Callable[[int], Env]
+    """The environment of a seed: with the learner's time limit, and one layout where layouts are random."""
+    cells: Callable[[], Cells]
+    optimizer: Callable[[], Optimizer]
+    """What learns to reach poorly visited cells."""
+    exploration: dict[str, Any]
+    """Arguments of `explore`."""
+    total: int
+    """Samples in all, exploration and roll-ins included; the same for every arm."""
+    best: float
+    """The achievable return."""
+    gamma: float = 0.99
+    limit: int | None = None
+    """Where episodes are cut off in training, in all arms; the environment's own limit holds where it is measured."""
+    view: Callable[[Env], Env] = lambda env: env
+    ppo: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+PPO_SETTINGS: dict[str, Any] = {
+    "n_steps": 256,  # times 8 environments
+    "batch_size": 512,
+    "n_epochs": 6,
+    "learning_rate": 1e-3,
+    "gae_lambda": 0.95,
+    "ent_coef": 0.01,
+}
+
+
+def _occupancy(episodes: int) -> Visits:
+    return OccupancyVisits(episodes)
+
+
+def _mountain_car(seed: int) -> Env:
+    return GoalOnly(gymnasium.make("MountainCar-v0", disable_env_checker=True))
+
+
+def _mountain_car_continuous(seed: int) -> Env:
+    return gymnasium.make("MountainCarContinuous-v0", disable_env_checker=True)
+
+
+def _acrobot(seed: int) -> Env:
+    return GoalOnly(gymnasium.make("Acrobot-v1", disable_env_checker=True))
+
+
+def acrobot_cell(observation: Any) -> int:
+    """Both angles in 12 steps, both speeds in 3: a grid over what the six numbers mean."""
+    first = math.atan2(observation[1], observation[0])
+    second = math.atan2(observation[3], observation[2])
+    places = [min(11, int((angle + math.pi) / (2.0 * math.pi) * 12.0)) for angle in (first, second)]
+    speeds = [int(np.digitize(observation[4 + i], edges)) for i, edges in enumerate(((-2.0, 2.0), (-3.0, 3.0)))]
+    return ((places[0] * 12 + places[1]) * 3 + speeds[0]) * 3 + speeds[1]
+
+
+def _lock(seed: int) -> Env:
+    env = gymnasium.make("curious_explorer/CombinationLock-v0", depth=20, permute_actions=seed)
+    return TimeLimit(env, 40)
+
+
+def _minigrid(name: str) -> Callable[[int], Env]:
+    def make(seed: int) -> Env:
+        import minigrid  # noqa: F401  (registers the environments)
+
+        return GoalOnly(OneLayout(gymnasium.make(name, disable_env_checker=True), seed))
+
+    return make
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task(
+            "lock-20",
+            _lock,
+            lambda: DiscreteCells(64),
+            ModelBased,
+            {"gamma": 0.95, "rounds": 20, "visits": _occupancy(20)},
+            total=300_000,
+            best=1.0,
+            view=OneHot,
+            note="DCL(20), one-hot observations, 40 steps",
+        ),
+        Task(
+            "mountain-car-goal",
+            _mountain_car,
+            lambda: GridCells(20, [-1.2, -0.07], [0.6, 0.07]),
+            TRPO,
+            {"gamma": 0.99, "rounds": 6, "budget": 30_000, "visits": _occupancy(30)},
+            total=600_000,
+            best=1.0,
+            note="MountainCar, 1 at the goal and 0 elsewhere, 200 steps",
+        ),
+        Task(
+            "mountain-car-continuous",
+            _mountain_car_continuous,
+            lambda: GridCells(20, [-1.2, -0.07], [0.6, 0.07]),
+            TRPO,
+            {"gamma": 0.99, "rounds": 4, "budget": 30_000, "visits": _occupancy(30)},
+            total=300_000,
+            best=100.0,
+            note="MountainCarContinuous with its own reward, 999 steps",
+        ),
+        Task(
+            "acrobot-goal",
+            _acrobot,
+            lambda: FunctionCells(acrobot_cell, 1296),
+            TRPO,
+            {"gamma": 0.99, "rounds": 4, "budget": 30_000, "visits": _occupancy(30)},
+            total=500_000,
+            best=1.0,
+            limit=150,
+            note="Acrobot, 1 at the goal and 0 elsewhere, 500 steps",
+        ),
+        Task(
+            "door-key-8x8",
+            _minigrid("MiniGrid-DoorKey-8x8-v0"),
+            lambda: MiniGridCells(1_000),
+            lambda: ModelBased(known_after=1),
+            {"gamma": 0.97, "rounds": 25, "budget": 4_000, "visits": _occupancy(15), "thresholds": constant(1e-4)},
+            total=600_000,
+            best=1.0,
+            limit=60,
+            note="one layout a seed, symbols, 1 at the goal and 0 elsewhere, 640 steps",
+        ),
+        Task(
+            "multi-room-n4",
+            _minigrid("MiniGrid-MultiRoom-N4-S5-v1"),
+            lambda: MiniGridCells(1_000),
+            lambda: ModelBased(known_after=1),
+            {"gamma": 0.97, "rounds": 20, "budget": 4_000, "visits": _occupancy(15), "thresholds": constant(1e-4)},
+            total=600_000,
+            best=1.0,
+            limit=60,
+            note="one layout a seed, symbols, 1 at the goal and 0 elsewhere, 80 steps",
+        ),
+    )
+}
