@@ -207,7 +207,7 @@ def test_more_cells_than_there_is_room_for():
     cells = HashedCells(2)
     for place in range(2):
         cells.index(np.array([place]), None)
-    with pytest.raises(CellError, match="more than 2 cells; give HashedCells a larger max_cells, or coarser"):
+    with pytest.raises(CellError, match="more than 2 cells; give HashedCells a larger max_cells"):
         cells.index(np.array([2]), None)
     assert len(cells.discovered()) == 2
     with pytest.raises(CellError, match="3 cells were discovered, expected at most 2"):

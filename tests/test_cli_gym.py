@@ -200,10 +200,11 @@ def test_a_failing_environment_is_named_and_the_checkpoint_is_kept(monkeypatch, 
 
 def test_spending_is_shared_out_within_the_total():
     car = Spending.plan(1_200_000, 0.99)
-    assert (car.rounds, 250 <= car.visits <= 400) == (6, True)
+    assert (car.rounds, 20 <= car.visits <= 40) == (20, True)
+    assert car.rounds * car.price_of(car.visits) <= 0.3 * car.samples
     left = car.samples
     for number in range(car.rounds):  # measuring becomes dearer by a tenth each time
-        visits = int(40_000 * 1.1**number)
+        visits = min(int(5_000 * 1.1**number), car.for_visits(left, number))
         left -= visits
         left -= car.for_learning(left, number, visits)
         assert left >= 0

@@ -69,7 +69,9 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
 
     def make() -> Env:
         env = Counted(task.make(seed), counter)
-        started: Env = env if resets is None else RestartWrapper(env, resets)
+        if resets is None:
+            return task.view(env)
+        started = RestartWrapper(env, resets)
         return task.view(started if task.limit is None else TimeLimit(started, task.limit))
 
     envs: Any = VecNormalize(DummyVecEnv([make] * NUM_ENVS), norm_reward=False)

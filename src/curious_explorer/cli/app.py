@@ -24,8 +24,20 @@ app = typer.Typer(
 )
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from curious_explorer import __version__
+
+        print(f"curious-explorer {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
     """Exploration for reinforcement learning when the reward is never seen."""
 
 

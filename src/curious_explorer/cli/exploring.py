@@ -252,6 +252,9 @@ def _tell(console: Console, environment: str, run: GymRun, out: Path) -> None:
     )
     console.print(f"Picture: {run.picture}", soft_wrap=True, markup=False)
     command = f"curious-explorer train {environment} --reset-model {out}"
+    described = exploration.senses.cells.description()
+    if described["kind"] == "function":  # which is not stored with the model, so it must be named again
+        command += f" --cell-function {described['function']}"
     console.print(f"Reset model: {out / RESETS}   (ResetModel.load; {command})", soft_wrap=True, markup=False)
 
 

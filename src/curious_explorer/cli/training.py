@@ -136,7 +136,8 @@ def _tell(console: Console, training: Training, out: Path) -> None:
 
     evaluations = training.evaluations
     shown = sorted({*range(0, len(evaluations), max(1, len(evaluations) // 8)), len(evaluations) - 1})
-    table = Table(title="Evaluations, from the environment's own start", pad_edge=False)
+    some = f"; {len(shown)} of {len(evaluations)}, evaluations.csv has all" if len(shown) < len(evaluations) else ""
+    table = Table(title=f"Evaluations, from the environment's own start{some}", pad_edge=False)
     for name in ("samples", "of them\nlearned from", "mean return", "standard\ndeviation", "mean\nlength"):
         table.add_column(name, justify="right")
     for number in shown:

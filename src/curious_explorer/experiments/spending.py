@@ -11,30 +11,28 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.explorer.checkpoint import Remembers
 from curious_explorer.mdp.validation import check_count, check_gamma
+from curious_explorer.optimizers.actor_critic import default_horizon
 from curious_explorer.optimizers.protocol import Floats, Optimizer, OptimizerResult, Reward
 from curious_explorer.reset import ResetModel
-from curious_explorer.sampling import RollIn, World, visit
+from curious_explorer.sampling import RollIn, World
 from curious_explorer.sampling.policies import KnownPolicy
 from curious_explorer.sampling.visit import Reset
 
-SAMPLES_A_ROUND = 200_000
-"""What a round of a continuous problem likes to have: on MountainCar, 1.2 million samples in six rounds."""
+SAMPLES_A_ROUND = 50_000
+"""What a round of a continuous problem likes to have: on MountainCar, 300,000 samples in six rounds."""
 FEWEST_ROUNDS, MOST_ROUNDS = 4, 20
-FEWEST_VISITS, MOST_VISITS = 20, 2_000
+FEWEST_VISITS, MOST_VISITS = 10, 500
 SHARE_FOR_VISITS = 0.25
-STEPS_A_VISIT = 1.5
-"""How long a visit is by expectation, in units of 1 / (1 - gamma): half of them begin with a roll-in."""
+STEPS_A_VISIT = 6.0
+"""How long a walk is by expectation, in units of 1 / (1 - gamma): as far as the discount reaches, after a roll-in."""
 DEARER = 1.25
 """Later rounds roll in through more policies, so their visits cost more than today's."""
 FEW_WALKS = 5
 """As many must be affordable in every round."""
-LEGS = 4
-"""Of how many policies' walks a visit consists at most, for all that matters: each further one is half as likely."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Spending:
         check_gamma(self.gamma)
         for name in ("samples", "rounds", "visits", "lanes"):
             check_count(getattr(self, name), name, least=1)
-        least = 2 * self.rounds * self.enough_for(FEW_WALKS)
+        least = 2 * self.rounds * self.price_of(FEW_WALKS)
         if self.samples < least:
             raise ValueError(
                 f"{self.samples:,} samples are too few for {self.rounds} rounds at gamma {self.gamma:g}; expected at "
@@ -84,28 +82,27 @@ class Spending:
     @property
     def learning_of_a_round(self) -> float:
         """About how many steps a round learns with."""
-        visited = STEPS_A_VISIT * self.visits / (1.0 - self.gamma)
+        visited = self.price_of(self.visits)
         return max(self.samples / self.rounds - visited, 1.0)
 
-    def enough_for(self, walks: int) -> int:
-        """So many steps that this many walks all but certainly end within them.
+    def price_of(self, walks: int) -> int:
+        """About what so many walks cost."""
+        return math.ceil(max(walks, self.lanes) * STEPS_A_VISIT / (1.0 - self.gamma))
 
-        Each leg is geometric with mean below 1 / (1 - gamma). By Chernoff's bound the sum of n such legs exceeds
-        (3 n + 30) / (1 - gamma) with a probability below exp(-25).
-        """
-        legs_in_a_lane = math.ceil(walks / self.lanes) * min(LEGS, self.rounds + 1)
-        return math.ceil(self.lanes * (3 * legs_in_a_lane + 30) / (1.0 - self.gamma))
+    def for_visits(self, left: int, number: int) -> int:
+        """What round ``number`` may spend on visits, when so much is left: half of its part, so that it can learn."""
+        return max(1, left // (2 * (self.rounds - number)))
 
     def for_learning(self, left: int, number: int, visited_for: int) -> int:
         """What round ``number`` may learn with, when its visits have cost ``visited_for`` and so much is left."""
         to_come = self.rounds - number - 1
-        visits_to_come = max(DEARER * visited_for, self.enough_for(FEW_WALKS))
+        visits_to_come = max(DEARER * visited_for, self.price_of(FEW_WALKS))
         return max(0, math.floor((left - to_come * visits_to_come) / (to_come + 1)))
 
 
 @dataclass(frozen=True)
 class ThriftyVisits:
-    """Walks as many times as planned, or fewer where the total would not suffice."""
+    """Walks as many times as planned, or fewer where the total would not suffice; counts as `OccupancyVisits` does."""
 
     spending: Spending
 
@@ -122,22 +119,24 @@ class ThriftyVisits:
         self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state."""
-        before, done = world.samples, 0
-        counts = np.zeros(world.num_states, dtype=np.int64)
-        while done < self.spending.visits:
-            portion = self._affordable(self.spending.visits - done, world.samples)
-            if portion < FEW_WALKS and done > 0:
-                break
-            counts += visit(world, policy, gamma=gamma, count=max(portion, 1), reset=reset)
-            done += max(portion, 1)
+        before, number = world.samples, 0 if reset is None else len(reset.policies)
+        batch = world.episodes(
+            policy,
+            episodes=self.spending.visits,
+            horizon=default_horizon(gamma),
+            gamma=gamma,
+            reset=None if reset is None else reset.roll_in,
+            max_samples=self.spending.for_visits(self.spending.samples - before, number),
+        )
         self._paid[0] = world.samples - before  # type: ignore[attr-defined]
-        return counts / done
-
-    def _affordable(self, walks: int, spent: int) -> int:
-        """How many walks can be made at once without any danger to the total: all, or a half, or a quarter, ..."""
-        while walks > 0 and spent + self.spending.enough_for(walks) > self.spending.samples:
-            walks //= 2
-        return walks
+        total = batch.occupancy.sum()
+        if total == 0.0:
+            raise ValueError(
+                f"{self._paid[0]:,} samples did not suffice for a single walk in round {number}; "  # type: ignore[attr-defined]
+                "give more samples, fewer rounds, or a smaller gamma"
+            )
+        visited: Floats = batch.occupancy / total
+        return visited
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from curious_explorer.sampling.policies import ObservationPolicy, as_table, deco
 FORMAT = Format("curious-explorer/reset-model", 2)
 TABLES = Format("curious-explorer/policies", 1)
 FILE = "reset_model.json"
+FOLDER = "reset_model"
+"""Where a run of ``curious-explorer explore`` has its reset model."""
 _KEYS_BY_VERSION = {
     1: {"num_states", "num_actions", "num_policies", "gamma", "weighting", "tables", "sha256"},
     2: {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "senses"},
@@ -80,6 +82,8 @@ def load_reset_model(folder: str | Path, cell_function: Callable[[Any], Any] | N
         ResetModelError: if the folder holds no reset model, or one that is damaged, truncated or of a newer version.
     """
     source = Path(folder)
+    if not (source / FILE).is_file() and (source / FOLDER / FILE).is_file():
+        source = source / FOLDER  # the folder of a whole run
     if not (source / FILE).is_file():
         raise ResetModelError(f"{source} holds no reset model: there is no {FILE} in it; save one with ResetModel.save")
     try:

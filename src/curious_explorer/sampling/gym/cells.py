@@ -53,6 +53,11 @@ class Cells(ABC):
     def description(self) -> dict[str, Any]:
         """The map as plain data, ``kind`` among it; what was discovered is not part of it."""
 
+    @property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The user's function behind this map, where there is one: what cannot be stored."""
+        return None
+
     def discovered(self) -> list[str]:
         """The cells met so far, in order, for maps that grow; empty for others."""
         return []
@@ -247,10 +252,17 @@ class FunctionCells(Cells):
         self._function = function
         self.count = check_count(count, "count", least=1)
 
+    @property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The user's function."""
+        return self._function
+
     def index(self, observation: Any, env: Env | None) -> int:
         """What the function says, checked."""
         try:
             cell = self._function(observation)
+        except CellError:
+            raise
         except Exception as error:
             raise CellError(
                 f"the cell function raised {type(error).__name__} for the observation {observation!r}: {error}; it "
@@ -279,7 +291,8 @@ def default_cells(space: spaces.Space[Any]) -> Cells:
     raise CellError(
         f"there are no obvious cells for observations in {space}; give GymWorld cells=GridCells(bins, low, high) or "
         "QuantileCells(bins) for a few numbers, HashedCells(max_cells) for symbols, MiniGridCells() for MiniGrid, or "
-        "FunctionCells(function, count) for anything else, such as Dict observations"
+        "FunctionCells(function, count) for anything else, such as Dict observations. On the command line: --cells "
+        "20x20:LOW,LOW:HIGH,HIGH, quantiles:10, hash, minigrid or MODULE:FUNCTION:COUNT"
     )
 
 

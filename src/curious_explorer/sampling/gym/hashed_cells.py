@@ -42,8 +42,8 @@ class DiscoveredCells(Cells):
             return UNKNOWN
         if len(self._number) == self.count:
             raise CellError(
-                f"there are more than {self.count:,} cells; give {type(self).__name__} a larger max_cells, or coarser "
-                "cells"
+                f"there are more than {self.count:,} cells; give {type(self).__name__} a larger max_cells "
+                "(--max-cells), or coarser cells"
             )
         self._number[key] = len(self._number)
         return len(self._number) - 1
@@ -88,6 +88,11 @@ class HashedCells(DiscoveredCells):
         if self._width is not None and not (np.isfinite(self._width) & (self._width > 0.0)).all():
             raise CellError(f"width is {width}, expected positive numbers")
         self._key = key
+
+    @property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The user's key function, if there is one."""
+        return self._key
 
     def key(self, observation: Any, env: Env | None) -> str:
         """A digest of the rounded observation."""

@@ -7,6 +7,7 @@ restarted by it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -76,7 +77,10 @@ class Senses(NamedTuple):
         return self._replace(cells=self.cells.recalling(self.cells.discovered(), growing=False))
 
     def check(self, env: Env) -> None:
-        """Refuse an environment that these senses were not made for."""
+        """Refuse an environment that these senses were not made for, and cells whose function is missing."""
+        function = self.cells.function
+        if isinstance(function, _Missing):
+            raise function.error()
         for kind, made_for, found in (
             ("action", self.action_space, in_words(env.action_space)),
             ("observation", self.observation_space, in_words(env.observation_space)),
@@ -123,9 +127,9 @@ def _senses(
 
 
 def in_words(space: spaces.Space[Any]) -> str:
-    """A space in the same words whatever NumPy's print options are."""
+    """A space in the same words in every process: whatever NumPy's print options are, wherever things are in memory."""
     with np.printoptions(precision=8, threshold=1000, edgeitems=3, linewidth=75, suppress=False, legacy=False):
-        return str(space)
+        return re.sub(r" at 0x[0-9a-f]+", "", str(space))  # MiniGrid's missions name a function, and its address
 
 
 @runtime_checkable
@@ -193,10 +197,21 @@ def _needed(function: Callable[[Any], Any] | None, name: str) -> Callable[[Any],
     if function is not None:
         return function
 
-    def missing(observation: Any) -> Any:
-        raise CellError(
-            f"the cells were made by the function {name}, which cannot be stored; give it again: "
-            "ResetModel.load(folder, cell_function=...)"
-        )
+    return _Missing(name)
 
-    return missing
+
+class _Missing:
+    """Stands for a function that made cells and was not given again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, observation: Any) -> Any:
+        raise self.error()
+
+    def error(self) -> CellError:
+        """What to do about it."""
+        return CellError(
+            f"the cells were made by the function {self.name}, which cannot be stored; give it again: "
+            f"ResetModel.load(folder, cell_function=...), or --cell-function {self.name} on the command line"
+        )
