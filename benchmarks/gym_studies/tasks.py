@@ -193,9 +193,10 @@ TASKS = {
             _mountain_car,
             lambda: GridCells(20, [-1.2, -0.07], [0.6, 0.07]),
             TRPO,
-            {"gamma": 0.99, "rounds": 6, "budget": 30_000, "visits": _occupancy(30)},
-            total=500_000,
+            {"gamma": 0.99, "rounds": 12, "budget": 20_000, "visits": _occupancy(20)},
+            total=700_000,
             best=1.0,
+            limit=60,
             note="MountainCar, 1 at the goal and 0 elsewhere, 200 steps",
         ),
         Task(
