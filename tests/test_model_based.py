@@ -307,3 +307,25 @@ def test_off_policy_says_what_is_missing():
             OffPolicy([strange])(world, None, gamma=GAMMA)
     with pytest.raises(ValueError, match="not finite"):
         OffPolicy([tables((0, 0, 0, 1, np.nan))])(world, None, gamma=GAMMA)
+
+
+def test_a_cell_may_end_one_episode_and_be_left_in_another():
+    """Cells of observations are not states: one may hold both an end and a place to go on from."""
+    gymnasium = pytest.importorskip("gymnasium")
+    from curious_explorer import FunctionCells, GymWorld
+
+    class Corridor(gymnasium.Env):
+        observation_space, action_space = gymnasium.spaces.Discrete(6), gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.place = 0
+            return 0, {}
+
+        def step(self, action):
+            self.place = min(max(self.place + 2 * int(action) - 1, 0), 5)
+            return self.place, float(self.place == 5), self.place == 5, False, {}
+
+    world = GymWorld(Corridor, cells=FunctionCells(lambda place: place // 2, 3), seed=0)  # the last cell has 4 and 5
+    exploration = explore(world, ModelBased(), gamma=0.9, rounds=4, budget=300, visits=50, progress=False)
+    assert (exploration.total_visited > 0).all()

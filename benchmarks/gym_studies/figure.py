@@ -40,6 +40,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> Path:
         axes.set_title(task)
         axes.set_ylim(-0.08, 1.08)
         axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1_000:g} k")
         axes.set_xlabel("environment steps, all counted")
         axes.set_ylabel("return, of the best")
         axes.spines[["top", "right"]].set_visible(False)
