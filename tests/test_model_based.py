@@ -11,7 +11,7 @@ from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorer.checkpoint import Remembers
 from curious_explorer.optimizers import Reward
 from curious_explorer.optimizers.empirical_model import Experience, plan
-from curious_explorer.sampling import TransitionCounts
+from curious_explorer.sampling import EpisodeStatistics, TransitionCounts
 
 GAMMA = 0.95
 
@@ -311,21 +311,14 @@ def test_off_policy_says_what_is_missing():
 
 def test_a_cell_may_end_one_episode_and_be_left_in_another():
     """Cells of observations are not states: one may hold both an end and a place to go on from."""
-    gymnasium = pytest.importorskip("gymnasium")
-    from curious_explorer import FunctionCells, GymWorld
 
-    class Corridor(gymnasium.Env):
-        observation_space, action_space = gymnasium.spaces.Discrete(6), gymnasium.spaces.Discrete(2)
+    def episode(state, following):
+        one, zeros = np.ones(1, dtype=np.int64), np.zeros((3, 2))
+        seen = TransitionCounts(state * one, 0 * one, following * one, one, np.zeros(1))
+        return EpisodeStatistics(zeros, zeros, zeros[:, 0], zeros[:, 0], np.zeros(1), one, 1, seen)
 
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            self.place = 0
-            return 0, {}
-
-        def step(self, action):
-            self.place = min(max(self.place + 2 * int(action) - 1, 0), 5)
-            return self.place, float(self.place == 5), self.place == 5, False, {}
-
-    world = GymWorld(Corridor, cells=FunctionCells(lambda place: place // 2, 3), seed=0)  # the last cell has 4 and 5
-    exploration = explore(world, ModelBased(), gamma=0.9, rounds=4, budget=300, visits=50, progress=False)
-    assert (exploration.total_visited > 0).all()
+    ended = Experience.nothing(3, 2).after(episode(0, 1), cut_off=0, gamma=0.9)
+    assert ended.terminal.tolist() == [False, True, False]
+    left = ended.after(episode(1, 2), cut_off=1, gamma=0.9)
+    assert left.terminal.tolist() == [False, False, False]
+    plan(left, gamma=0.9, reward=None, known_after=1, hopeful=True)  # and a model can be made of it
