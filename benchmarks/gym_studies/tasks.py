@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -60,7 +60,7 @@ class OneLayout(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._layout = layout
         env.reset(seed=layout)
-        self._grid: Any = env.unwrapped
+        self._grid = cast(Any, env.unwrapped)
         self._grid.gen_obs = self._symbols
         size = len(self._symbols())
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (size,), np.float32)
