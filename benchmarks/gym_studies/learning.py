@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from gymnasium.wrappers import TimeLimit
@@ -21,54 +20,43 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from benchmarks.gym_studies.distillation import DistillationBonus
 from benchmarks.gym_studies.tasks import PPO_SETTINGS, Env, Task
 from curious_explorer import GymWorld, ResetModel, RestartWrapper, explore
+from curious_explorer.experiments.training.metering import Meter, Metered
 
 NUM_ENVS = 8
 EVALUATIONS = 8
 EPISODES = 20
 
 
-class Counted(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Counts steps in a counter that several environments share."""
-
-    def __init__(self, env: Env, counter: list[int]) -> None:
-        super().__init__(env)
-        self._counter = counter
-
-    def step(self, action: Any) -> Any:
-        self._counter[0] += 1
-        return self.env.step(action)
-
-
 class Referee(BaseCallback):
     """Ends learning when the samples are used up, and measures the policy from time to time."""
 
-    def __init__(self, counter: list[int], total: int, measure: Callable[[], float]) -> None:
+    def __init__(self, meter: Meter, total: int, measure: Callable[[], float]) -> None:
         super().__init__()
-        self.counter, self.total, self.measure = counter, total, measure
-        self.every = max(1, (total - counter[0]) // EVALUATIONS)
-        self.next = counter[0] + self.every
+        self.meter, self.total, self.measure = meter, total, measure
+        self.every = max(1, (total - meter.taken) // EVALUATIONS)
+        self.next = meter.taken + self.every
         self.curve: list[tuple[int, float]] = []
 
     def _on_step(self) -> bool:
-        return self.counter[0] < self.total
+        return self.meter.taken < self.total
 
     def _on_rollout_start(self) -> None:  # the policy has just been updated
-        if self.counter[0] >= self.next:
-            self.curve.append((self.counter[0], self.measure()))
+        if self.meter.taken >= self.next:
+            self.curve.append((self.meter.taken, self.measure()))
             self.next += self.every
 
 
 def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
     """One run of one arm: its curve, and the return of its last policy."""
     torch.set_num_threads(1)
-    counter = [0]
+    meter = Meter(2 * task.total)  # never met: the referee ends a run at its total, between two steps
     resets, cells = None, 0
     if arm == "explored":
-        resets, counter[0], cells = explored_resets(task, seed)
-    exploration = counter[0]
+        resets, meter.taken, cells = explored_resets(task, seed)
+    exploration = meter.taken
 
     def make() -> Env:
-        env = Counted(task.make(seed), counter)
+        env = Metered(task.make(seed), meter)
         if resets is None:
             return task.view(env)
         started = RestartWrapper(env, resets)
@@ -85,7 +73,7 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
     def measure() -> float:
         return mean_return(task, seed, model, statistics)
 
-    referee = Referee(counter, task.total, measure)
+    referee = Referee(meter, task.total, measure)
     model.learn(10 * task.total, callback=referee)
     final = mean_return(task, seed + 1_000, model, statistics, episodes=2 * EPISODES)
     return {
@@ -95,9 +83,9 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
         "return": final,
         "fraction": final / task.best,
         "exploration_samples": exploration,
-        "samples": counter[0],
+        "samples": meter.taken,
         "cells": cells,
-        "curve": [*referee.curve, (counter[0], final)],
+        "curve": [*referee.curve, (meter.taken, final)],
     }
 
 

@@ -143,11 +143,25 @@ def acrobot_cell(observation: Any) -> int:
     return ((places[0] * 12 + places[1]) * 3 + speeds[0]) * 3 + speeds[1]
 
 
-def _zoo(name: str) -> Callable[[int], Env]:
-    def make(seed: int) -> Env:
-        return TimeLimit(gymnasium.make(f"curious_explorer/{name}-v0", depth=20, permute_actions=seed), 40)
+def _of_the_paper(name: str, environment: str, states: int, *, total: int) -> Task:
+    """One of the paper's problems at depth 20, shown to a network as one-hot observations."""
 
-    return make
+    def make(seed: int) -> Env:
+        return TimeLimit(gymnasium.make(f"curious_explorer/{environment}-v0", depth=20, permute_actions=seed), 40)
+
+    return Task(
+        name,
+        make,
+        lambda: DiscreteCells(states),
+        ModelBased,
+        {"gamma": 0.95, "rounds": 20, "visits": _occupancy(20)},
+        total=total,
+        best=1.0,
+        limit=10,
+        view=OneHot,
+        ppo={"learning_rate": 5e-4, "n_epochs": 8, "batch_size": 256, "ent_coef": 0.03},
+        note="depth 20, one-hot observations, 40 steps",
+    )
 
 
 def _minigrid(name: str) -> Callable[[int], Env]:
@@ -162,32 +176,8 @@ def _minigrid(name: str) -> Callable[[int], Env]:
 TASKS = {
     task.name: task
     for task in (
-        Task(
-            "lock-20",
-            _zoo("CombinationLock"),
-            lambda: DiscreteCells(64),
-            ModelBased,
-            {"gamma": 0.95, "rounds": 20, "visits": _occupancy(20)},
-            total=300_000,
-            best=1.0,
-            limit=10,
-            view=OneHot,
-            ppo={"learning_rate": 5e-4, "n_epochs": 8, "batch_size": 256, "ent_coef": 0.03},
-            note="DCL(20), one-hot observations, 40 steps",
-        ),
-        Task(
-            "crossroads-20",
-            _zoo("CrossroadTraps"),
-            lambda: DiscreteCells(21),
-            ModelBased,
-            {"gamma": 0.95, "rounds": 20, "visits": _occupancy(20)},
-            total=500_000,
-            best=1.0,
-            limit=10,
-            view=OneHot,
-            ppo={"learning_rate": 5e-4, "n_epochs": 8, "batch_size": 256, "ent_coef": 0.03},
-            note="CCT(20), one-hot observations, 40 steps",
-        ),
+        _of_the_paper("lock-20", "CombinationLock", 64, total=300_000),
+        _of_the_paper("crossroads-20", "CrossroadTraps", 21, total=500_000),
         Task(
             "mountain-car-goal",
             _mountain_car,

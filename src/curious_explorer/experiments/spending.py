@@ -14,8 +14,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from curious_explorer.explorer.checkpoint import Remembers
+from curious_explorer.explorer.visits import OccupancyVisits
 from curious_explorer.mdp.validation import check_count, check_gamma
-from curious_explorer.optimizers.actor_critic import default_horizon
 from curious_explorer.optimizers.protocol import Floats, Optimizer, OptimizerResult, Reward
 from curious_explorer.reset import ResetModel
 from curious_explorer.sampling import RollIn, World
@@ -120,22 +120,9 @@ class ThriftyVisits:
     ) -> Floats:
         """The share of visits of each state."""
         before, number = world.samples, 0 if reset is None else len(reset.policies)
-        batch = world.episodes(
-            policy,
-            episodes=self.spending.visits,
-            horizon=default_horizon(gamma),
-            gamma=gamma,
-            reset=None if reset is None else reset.roll_in,
-            max_samples=self.spending.for_visits(self.spending.samples - before, number),
-        )
+        most = self.spending.for_visits(self.spending.samples - before, number)
+        visited = OccupancyVisits(self.spending.visits, most)(world, policy, reset, occupancy, gamma)
         self._paid[0] = world.samples - before  # type: ignore[attr-defined]
-        total = batch.occupancy.sum()
-        if total == 0.0:
-            raise ValueError(
-                f"{self._paid[0]:,} samples did not suffice for a single walk in round {number}; "  # type: ignore[attr-defined]
-                "give more samples, fewer rounds, or a smaller gamma"
-            )
-        visited: Floats = batch.occupancy / total
         return visited
 
 

@@ -65,18 +65,33 @@ class OccupancyVisits:
     """
 
     episodes: int = 100
+    max_samples: int | None = None
+    """The most steps that a measurement may take, roll-ins included; the walk that exceeds them is cut short."""
 
     def __post_init__(self) -> None:
         check_count(self.episodes, "episodes", least=1)
+        if self.max_samples is not None:
+            check_count(self.max_samples, "max_samples", least=1)
 
     def __call__(
         self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state."""
-        roll_in = None if reset is None else reset.roll_in
-        horizon = default_horizon(gamma)
-        batch = world.episodes(policy, episodes=self.episodes, horizon=horizon, gamma=gamma, reset=roll_in)
-        visited: Floats = batch.occupancy / batch.occupancy.sum()
+        batch = world.episodes(
+            policy,
+            episodes=self.episodes,
+            horizon=default_horizon(gamma),
+            gamma=gamma,
+            reset=None if reset is None else reset.roll_in,
+            max_samples=self.max_samples,
+        )
+        total = batch.occupancy.sum()
+        if total == 0.0:
+            raise ValueError(
+                f"{batch.samples:,} samples did not suffice for a single walk; give more samples, fewer rounds, or a "
+                "smaller gamma"
+            )
+        visited: Floats = batch.occupancy / total
         return visited
 
 

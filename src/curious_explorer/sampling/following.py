@@ -157,6 +157,35 @@ def greedy(values: Floats, state: int, counter: np.uint64) -> tuple[int, np.uint
 
 
 @compiled
+def update_q(
+    state: int,
+    action: int,
+    pay: float,
+    ahead: float,
+    gamma: float,
+    rate_horizon: float,
+    least_rate: float,
+    bonus: float,
+    log_term: float,
+    falling: bool,
+    values: Floats,
+    bounds: Floats,
+    tries: NDArray[np.int64],
+) -> None:
+    """One try of a pair that paid ``pay`` and led to where ``ahead`` is hoped for; `QRule` has the formula."""
+    tries[state, action] += 1
+    tried = tries[state, action]
+    rate = max(least_rate, (rate_horizon + 1.0) / (rate_horizon + tried))
+    hope = bonus * np.sqrt((log_term + np.log((tried + 1.0) * (tried + 2.0))) / tried) if bonus > 0.0 else 0.0
+    target = (1.0 - gamma) * pay + gamma * ahead + hope
+    values[state, action] += rate * (target - values[state, action])
+    if falling:
+        bounds[state, action] = min(bounds[state, action], values[state, action])
+    else:
+        bounds[state, action] = values[state, action]
+
+
+@compiled
 def learn_q(
     dynamics: Dynamics,
     chains: Chains,
@@ -215,16 +244,9 @@ def learn_q(
         pay = earned_by(dynamics, rewards, reward_mode, state, action, entry)
         following = int64(dynamics.next_state[entry])
         ahead = end_rewards[~following] if following < 0 else bounds[following].max()
-        tries[state, action] += 1
-        tried = tries[state, action]
-        rate = max(least_rate, (rate_horizon + 1.0) / (rate_horizon + tried))
-        hope = bonus * np.sqrt((log_term + np.log((tried + 1.0) * (tried + 2.0))) / tried) if bonus > 0.0 else 0.0
-        target = (1.0 - gamma) * pay + gamma * ahead + hope
-        values[state, action] += rate * (target - values[state, action])
-        if falling:
-            bounds[state, action] = min(bounds[state, action], values[state, action])
-        else:
-            bounds[state, action] = values[state, action]
+        update_q(
+            state, action, pay, ahead, gamma, rate_horizon, least_rate, bonus, log_term, falling, values, bounds, tries
+        )
         earned += discount * pay
         discount *= gamma
         taken += 1

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.sampling.following import update_q
 from curious_explorer.sampling.gym.actors import Actor, Draws
 from curious_explorer.sampling.gym.journeys import LOST_IN_A_ROW, Routes, follow_route, nowhere_to_start
 from curious_explorer.sampling.gym.lanes import Event, Lanes
@@ -141,7 +142,8 @@ class Life:
 
         def notice(cell: int, number: int, earned: float, event: Event) -> bool:
             ahead = pay.at_the_end(event.cell) if event.terminated else float(table.bounds[event.cell].max())
-            update_q(table, rule, gamma, cell, number, earned, ahead)
+            learning = (*map(float, rule[1:5]), bool(rule.falling))  # `epsilon` is for choosing
+            update_q(cell, number, earned, ahead, gamma, *learning, *table)  # type: ignore[arg-type, call-arg]
             return False
 
         outcome = self._live(choose, notice, gamma, horizon, max_samples, None, reset, pay)
@@ -202,17 +204,3 @@ def check_quota(quota: NDArray[np.int64], shape: tuple[int, int]) -> None:
             f"quota has shape {left.shape} and least entry {left.min(initial=1)}, expected shape {shape} and at least "
             "one try for each pair"
         )
-
-
-def update_q(table: QTable, rule: QRule, gamma: float, cell: int, number: int, earned: float, ahead: float) -> None:
-    """One update by a `QRule`, whose docstring has the formula."""
-    table.tries[cell, number] += 1
-    tried = int(table.tries[cell, number])
-    rate = max(rule.least_rate, (rule.rate_horizon + 1.0) / (rule.rate_horizon + tried))
-    hope = 0.0
-    if rule.bonus > 0.0:
-        hope = rule.bonus * math.sqrt((rule.log_term + math.log((tried + 1.0) * (tried + 2.0))) / tried)
-    target = (1.0 - gamma) * earned + gamma * ahead + hope
-    table.values[cell, number] += rate * (target - table.values[cell, number])
-    value = table.values[cell, number]
-    table.bounds[cell, number] = min(table.bounds[cell, number], value) if rule.falling else value
