@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
-from curious_explorer.sampling.gpu import batches, draws  # noqa: E402  (needs the extra)
+from curious_explorer.sampling.gpu import batches, draws, packing  # noqa: E402  (needs the extra)
 
 KEY = oracle.stream_key(5, 0)
 WALKS = 40
@@ -114,6 +114,40 @@ def test_walks(case, composed):
     assert got.ends[0].tolist() == ends.tolist() == [end for end, _ in expected]
     assert int(got.samples[0]) == steps == sum(steps for _, steps in expected)
     assert got.counts[0].tolist() == np.bincount(ends, minlength=mdp.num_states).tolist()
+
+
+@pytest.mark.parametrize("bits", [21, 29, 31, packing.UNPACKED])
+@pytest.mark.parametrize("case", ["DCL", "Garnet", "random"])
+def test_walks_with_few_bits_for_thresholds(case, bits, monkeypatch):
+    """The fewer bits, the oftener draws equal thresholds; with 31 every fourth does."""
+    mdp = CASES[case]
+    model = batches.load_model(mdp)
+    keys = batches.stream_keys(5, 0, model.device)
+    one = RollIn.from_start().then(random_policy(mdp, 3), 0.9)
+    for roll_in in (mixture(mdp), one):
+        got = []
+        for least in (packing.LEAST_BITS, bits):
+            monkeypatch.setattr(packing, "LEAST_BITS", least)
+            monkeypatch.setattr(packing, "MOST_BITS", 31)
+            roll_ins = on_device(model, roll_in)
+            assert (roll_ins.packed is None) == (least == packing.UNPACKED)
+            got.append(batches.walk_batch(model, roll_ins, keys, WALKS, composed=True, ends=True, launch=LAUNCH))
+        monkeypatch.undo()
+        assert got[0].ends.tolist() == got[1].ends.tolist()
+        assert got[0].samples.tolist() == got[1].samples.tolist()
+
+
+def test_packed_entries():
+    share = [0, 5 << 31, (5 << 31) + 7, 2**63 - 1, 2**63]
+    outcomes = [(0, 1), (2, ~3), (~0, 4), (2**15 - 1, ~(2**15 - 1)), (6, 6)]
+    entries = [[word, (chosen & 0xFFFFFFFF) | ((other & 0xFFFFFFFF) << 32)]
+               for word, (chosen, other) in zip(share, outcomes, strict=True)]  # fmt: skip
+    packed = words(packing.pack(torch.from_numpy(np.array(entries, dtype=np.uint64).view(np.int64)), 2**15)).tolist()
+    assert [word >> 32 for word in packed] == [0, 5, 5, 2**32 - 1, 2**32 - 1]
+    assert [word >> 16 & 0xFFFF for word in packed] == [0, 2, 0x8000, 0x7FFF, 6]
+    assert [word & 0xFFFF for word in packed] == [1, 0x8003, 4, 0xFFFF, 6]
+    sizes = [2**15, 2**15 + 1, 10**6, 2**25, 2**25 + 1]
+    assert [packing.packed_bits(size) for size in sizes] == [16, 17, 21, 26, packing.UNPACKED]
 
 
 def numba_and_triton(mdp, roll_in, policy, settings, seed=5):

@@ -17,23 +17,29 @@ _M2 = tl.constexpr(0x94D049BB133111EB)
 
 
 @triton.jit
+def almost_mixed(z):
+    """SplitMix64's finaliser of unsigned 64-bit lanes, but for its last shift."""
+    z = (z ^ (z >> 30)) * _M1
+    return (z ^ (z >> 27)) * _M2
+
+
+@triton.jit
 def mix64(z):
     """SplitMix64's finaliser of unsigned 64-bit lanes."""
-    z = (z ^ (z >> 30)) * _M1
-    z = (z ^ (z >> 27)) * _M2
+    z = almost_mixed(z)
     return z ^ (z >> 31)
 
 
 @triton.jit
 def walk_key(key, walk):
     """The key of each lane's walk within its stream."""
-    return mix64(key + walk.to(tl.uint64) * GOLDEN)
+    return mix64(key + walk.to(tl.uint32).to(tl.uint64) * GOLDEN)
 
 
 @triton.jit
-def read_alias(table, entry, u, mask):
-    """The outcome that draw ``u`` picks from each lane's alias entry; anything where the mask says no."""
-    pair = tl.load(table + (entry * 2)[:, None] + tl.arange(0, 2)[None, :], mask=mask[:, None])
+def read_alias(table, entry, u):
+    """The outcome that draw ``u`` picks from each lane's alias entry."""
+    pair = tl.load(table + (entry * 2)[:, None] + tl.arange(0, 2)[None, :])
     share, outcomes = tl.split(pair)
     chosen = outcomes.to(tl.int32)
     other = (outcomes >> 32).to(tl.int32)
@@ -41,33 +47,41 @@ def read_alias(table, entry, u, mask):
 
 
 @triton.jit
-def choose(table, size, counter, mask):
-    """An outcome of a table with a single row of ``size`` entries, more than one."""
-    counter = tl.where(mask, counter + GOLDEN, counter)
+def choose(table, size, counter):
+    """An outcome of a table with a single row of ``size`` entries, more than one, and the counter after the draw."""
+    counter += GOLDEN
     u = mix64(counter)
-    return read_alias(table, (u & (size - 1).to(tl.uint64)).to(tl.int32), u, mask), counter
+    return read_alias(table, (u & (size - 1).to(tl.uint64)).to(tl.int32), u), counter
 
 
 @triton.jit
 def begin(
-    chain, chain_size, ranges, start, start_size, counter, mask, MANY_CHAINS: tl.constexpr, MANY_STARTS: tl.constexpr
+    chain, chain_size, ranges, start, start_size, counter, sole, MANY_CHAINS: tl.constexpr, MANY_STARTS: tl.constexpr
 ):
     """A walk's start state, the policy before its first one, the end of its own range, and its counter.
 
-    Where there is one chain, or one start, nothing is drawn.
+    Where there is one chain, or one start, nothing is drawn: it is in ``sole``, as `sole_beginning` gives it. All lanes
+    draw; those that begin no walk may forget it.
     """
+    sole_first, sole_stop, sole_start = sole
     if MANY_CHAINS:
-        which, counter = choose(chain, chain_size, counter, mask)
-        first = tl.load(ranges + 2 * which, mask=mask, other=0)
-        stop = tl.load(ranges + 2 * which + 1, mask=mask, other=0)
+        which, counter = choose(chain, chain_size, counter)
+        first = tl.load(ranges + 2 * which)
+        stop = tl.load(ranges + 2 * which + 1)
     else:
-        first = tl.zeros(counter.shape, tl.int32) + tl.load(ranges)
-        stop = tl.zeros(counter.shape, tl.int32) + tl.load(ranges + 1)
+        first = tl.zeros(counter.shape, tl.int32) + sole_first
+        stop = tl.zeros(counter.shape, tl.int32) + sole_stop
     if MANY_STARTS:
-        state, counter = choose(start, start_size, counter, mask)
+        state, counter = choose(start, start_size, counter)
     else:
-        state = tl.zeros(counter.shape, tl.int32) + tl.load(start + 1).to(tl.int32)
+        state = tl.zeros(counter.shape, tl.int32) + sole_start
     return state, first - 1, stop, counter
+
+
+@triton.jit
+def sole_beginning(ranges, start):
+    """The first chain's range and the first start state: loaded once, not for each walk that begins."""
+    return tl.load(ranges), tl.load(ranges + 1), tl.load(start + 1).to(tl.int32)
 
 
 @triton.jit
@@ -79,22 +93,24 @@ def next_policy(policy, stop, tail_start, num_policies):
 
 
 @triton.jit
-def _draw_stop(stops, offset, stop_size, counter, mask):
+def _draw_stop(stops, offset, stop_size, counter):
     """One draw from the table of stopping times that begins at each lane's offset."""
-    counter = tl.where(mask, counter + GOLDEN, counter)
     u = mix64(counter)
-    return read_alias(stops, offset + (u & (stop_size - 1).to(tl.uint64)).to(tl.int32), u, mask), counter
+    return read_alias(stops, offset + (u & (stop_size - 1).to(tl.uint64)).to(tl.int32), u)
 
 
 @triton.jit
-def stopping_time(stops, stop_offset, stop_size, policy, counter, mask):
-    """How many steps the walk of a policy takes; the table's last entry stands for "at least this many"."""
-    offset = tl.load(stop_offset + policy, mask=mask, other=0)
-    drawn, counter = _draw_stop(stops, offset, stop_size, counter, mask)
-    total = tl.where(mask, drawn, 0)
-    drawing = mask & (drawn == stop_size - 1)
+def stopping_time(stops, offset, stop_size, counter, mask):
+    """How many steps a policy is walked, by the table at ``offset``, and the counter; anything where the mask says no.
+
+    The table's last entry stands for "at least this many".
+    """
+    counter += GOLDEN
+    total = _draw_stop(stops, offset, stop_size, counter)
+    drawing = mask & (total == stop_size - 1)
     while tl.max(drawing.to(tl.int32), axis=0) > 0:  # seldom, so that the draw above is nearly always the only one
-        drawn, counter = _draw_stop(stops, offset, stop_size, counter, drawing)
+        counter = tl.where(drawing, counter + GOLDEN, counter)
+        drawn = _draw_stop(stops, offset, stop_size, counter)
         total = tl.where(drawing, total + drawn, total)
         drawing = drawing & (drawn == stop_size - 1)
     return total, counter

@@ -16,7 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from curious_explorer.sampling.gpu.draws import begin, next_policy, stopping_time, take_step, walk_key
+from curious_explorer.sampling.gpu.draws import begin, next_policy, sole_beginning, stopping_time, take_step, walk_key
 
 ARRIVED, CUT_OFF, NOWHERE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 """How a roll-in ended: in a state, by the end of its budget, or without finding a state that is not terminal."""
@@ -105,6 +105,7 @@ def episode_kernel(
     gamma, rest, decay = tl.load(factors), tl.load(factors + 1), tl.load(factors + 2)
     path += program.to(tl.int64) * horizon * BLOCK + lane
     pairs += program.to(tl.int64) * horizon * BLOCK + lane
+    sole = sole_beginning(ranges, start)
     for group in range(program, tl.cdiv(total, BLOCK), tl.num_programs(0)):
         episode = (group + tl.zeros([BLOCK], tl.int64)) * BLOCK + lane
         real = episode < total
@@ -122,7 +123,7 @@ def episode_kernel(
         attempts = tl.zeros([BLOCK], tl.int32)
         left = tl.zeros([BLOCK], tl.int32)
         state, policy, stop, counter = begin(
-            chain, chain_size, ranges, start, start_size, counter, rolling, MANY_CHAINS, MANY_STARTS
+            chain, chain_size, ranges, start, start_size, counter, sole, MANY_CHAINS, MANY_STARTS
         )
         while tl.max(rolling.to(tl.int32), axis=0) > 0:
             need = rolling & ((left == 0) | (state < 0))
@@ -132,14 +133,17 @@ def episode_kernel(
             ending = tl.where(over & (state < 0) & (attempts == most_attempts), NOWHERE, ending)
             rolling = rolling & (over == 0) | (over & (state < 0) & (attempts < most_attempts))
             again = over & rolling
-            at, before, end_of_range, counter = begin(
-                chain, chain_size, ranges, start, start_size, counter, again, MANY_CHAINS, MANY_STARTS
+            at, before, end_of_range, fresh = begin(
+                chain, chain_size, ranges, start, start_size, counter, sole, MANY_CHAINS, MANY_STARTS
             )
+            counter = tl.where(again, fresh, counter)
             state = tl.where(again, at, state)
             policy = tl.where(again, before, policy)
             stop = tl.where(again, end_of_range, stop)
             drawing = need & (over == 0)
-            steps, counter = stopping_time(stops, stop_offset, stop_size, following, counter, drawing)
+            offset = tl.load(stop_offset + following, mask=drawing, other=0)
+            steps, drawn = stopping_time(stops, offset, stop_size, counter, drawing)
+            counter = tl.where(drawing, drawn, counter)
             policy = tl.where(drawing, following, policy)
             left = tl.where(drawing, steps, tl.where(again, 0, left))
             go = rolling & (left > 0) & (state >= 0)

@@ -12,6 +12,10 @@ from curious_explorer.sampling.gpu.model import LONG_ROW, Model, RollIns
 TABLE_BYTES = 1 << 23
 """Copies of counts or sums may take this much together: they are to stay in the GPU's second-level cache."""
 
+PROGRAMS_IN_TURN, WALKS_PER_LANE = 8, 32
+"""A run's walks go to at most this many times the programs that fill the device, if each lane has so many to do: at the
+end of a program most of its lanes are idle."""
+
 
 class Launch(NamedTuple):
     """How kernels are laid out on the GPU; results do not depend on it, speed does."""
@@ -19,12 +23,12 @@ class Launch(NamedTuple):
     block: int  # lanes of a program
     warps: int
     stride: int  # steps between looks for lanes that have finished
-    programs_per_processor: int
+    programs_per_processor: int  # that run at a time
     copies: int = 32  # of an entry of a table that is added to, at most
 
 
 # The fastest of those that `python -m benchmarks.gpu --tune` tries, on an H200.
-WALKS = Launch(block=64, warps=1, stride=8, programs_per_processor=32)
+WALKS = Launch(block=64, warps=1, stride=7, programs_per_processor=32)
 EPISODES = Launch(block=32, warps=1, stride=4, programs_per_processor=32, copies=4)
 
 
@@ -67,9 +71,14 @@ def _processors(device: torch.device) -> int:
 
 
 def programs_per_run(device: torch.device, launch: Launch, runs: int, count: int) -> int:
-    """How many programs share the walks of a run."""
-    share = -(-programs_that_fill(device, launch) // max(runs, 1))
-    return max(1, min(-(-count // launch.block), share))
+    """How many programs share the walks of a run.
+
+    As many as fill the device would end at different times, and leave it half empty meanwhile. Where there is work for
+    more of them, those that have not begun take the place of those that end.
+    """
+    filling = -(-programs_that_fill(device, launch) // max(runs, 1))
+    busy = count // (launch.block * WALKS_PER_LANE)
+    return max(1, min(-(-count // launch.block), max(filling, min(busy, filling * PROGRAMS_IN_TURN))))
 
 
 def copies_of(launch: Launch, runs: int, entries: int, programs: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from curious_explorer.mdp import FiniteMDP
 from curious_explorer.sampling import prepared, tables
 from curious_explorer.sampling.gpu.device import check_memory, find_device
+from curious_explorer.sampling.gpu.packing import pack
 from curious_explorer.sampling.gpu.threshold_kernel import threshold_kernel
 from curious_explorer.sampling.walking import Chains
 
@@ -67,6 +68,7 @@ class RollIns(NamedTuple):
 
     policies: torch.Tensor  # (B, N, S * A) int64 words: thresholds
     composed: torch.Tensor | None  # (B, N, S * K, 2) int64, or None: then walks look up action and transition
+    packed: torch.Tensor | None  # (B, N, S * K) int64: `composed` once more, if it can be packed
     chain: torch.Tensor  # (entries, 2) int64: alias row of the chains
     ranges: torch.Tensor  # (C, 2) int32
     stop: torch.Tensor  # (discounts * stop_size, 2) int64: a geometric alias row for each discount
@@ -185,6 +187,7 @@ def chains_on_device(
     return RollIns(
         policies=thresholds,
         composed=composed,
+        packed=None if composed is None else pack(composed, model.num_states),
         chain=alias_tensor(chains.chain_words, model.device),
         ranges=torch.from_numpy(chains.ranges.astype(np.int32)).to(model.device),
         stop=alias_tensor(chains.stop_words, model.device),

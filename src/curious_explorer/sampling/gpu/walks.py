@@ -19,6 +19,7 @@ from curious_explorer.sampling.gpu.launch import (
     zeros,
 )
 from curious_explorer.sampling.gpu.model import Model, RollIns
+from curious_explorer.sampling.gpu.packing import UNPACKED, packed_bits
 from curious_explorer.sampling.gpu.walk_kernel import walk_kernel
 
 
@@ -71,6 +72,7 @@ def walk_batch(
         )
     layout = launch or WALKS
     table = roll_ins.composed if composed and roll_ins.composed is not None else roll_ins.policies
+    packed = composed and roll_ins.packed is not None
     policy_entries = model.num_states << model.log2_size if composed else model.num_states * model.num_actions
     programs = programs_per_run(model.device, layout, runs, count)
     states = model.num_states
@@ -84,6 +86,7 @@ def walk_batch(
         walk_kernel[(runs * programs,)](
             keys,
             table,
+            roll_ins.packed if packed else table,
             0 if len(table) == 1 else roll_ins.num_policies * policy_entries,
             policy_entries,
             model.row_start,
@@ -101,6 +104,7 @@ def walk_batch(
             samples=samples,
             LOG2_SIZE=model.log2_size,
             COMPOSED=composed,
+            BITS=packed_bits(states) if packed else UNPACKED,
             WIDE=roll_ins.num_policies * policy_entries * 2 >= 1 << 31,
             ONE_POLICY=roll_ins.one_policy,
             **step_arguments(model),
