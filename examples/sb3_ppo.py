@@ -9,7 +9,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from curious_explorer import ResetModel, RestartWrapper
 
-resets, steps = ResetModel.load(sys.argv[1]), int(sys.argv[2])
+resets, steps = ResetModel.load(sys.argv[1]).weighted("spread"), int(sys.argv[2])
 
 
 def make():

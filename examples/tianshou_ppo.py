@@ -17,7 +17,7 @@ from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 from curious_explorer import ResetModel, RestartWrapper
 
 torch.manual_seed(0)
-resets, steps = ResetModel.load(sys.argv[1]), int(sys.argv[2])
+resets, steps = ResetModel.load(sys.argv[1]).weighted("spread"), int(sys.argv[2])
 cars = [lambda: scaled(RestartWrapper(gymnasium.make("GoalMountainCar-v0"), resets))] * 8
 envs = DummyVectorEnv(cars)
 envs.seed(0)

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from curious_explorer import ResetModel, RestartWrapper
 
-model, budget, _ = ResetModel.load(sys.argv[1]), int(sys.argv[2]), torch.manual_seed(0)
+model, budget, _ = ResetModel.load(sys.argv[1]).weighted("spread"), int(sys.argv[2]), torch.manual_seed(0)
 envs = SyncVectorEnv([lambda: scaled(RestartWrapper(make("GoalMountainCar-v0"), model))] * 8, autoreset_mode="SameStep")
 actor, critic = (Sequential(Linear(2, 64), Tanh(), Linear(64, 64), Tanh(), Linear(64, width)) for width in (3, 1))
 optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)

@@ -19,7 +19,7 @@ from curious_explorer.errors import CellError
 from curious_explorer.experiments.cell_names import named_cells
 from curious_explorer.experiments.spending import Spending
 
-CAR = ["MountainCar-v0", "--cells", "6x6", "--gamma", "0.9", "--samples", "9000", "--rounds", "3"]
+CAR = ["MountainCar-v0", "--cells", "6x6", "--gamma", "0.9", "--samples", "9000", "--rounds", "3", "--optimizer=trpo"]
 
 
 def call(*words, code=0):
@@ -112,9 +112,9 @@ def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path):
 @pytest.mark.parametrize("cells", ["hash:0.1", "quantiles:4", None])
 def test_other_cells_and_optimizers(tmp_path, cells):
     words = ["MountainCar-v0", *([] if cells is None else ["--cells", cells])]
-    optimizer = {"hash:0.1": "model-based", "quantiles:4": "reinforce"}.get(cells, "trpo")
+    words += {"hash:0.1": ["--optimizer", "model-based"], "quantiles:4": ["--optimizer", "reinforce"]}.get(cells, [])
     told = call(
-        *["explore", *words, "--out", tmp_path / "run", "--optimizer", optimizer, "--gamma", "0.8", "--num-envs", "2"],
+        *["explore", *words, "--out", tmp_path / "run", "--gamma", "0.8", "--num-envs", "2"],
         *["--rounds", "2", "--samples", "12000"],
     )
     samples = int(told.split(" samples (")[0].split()[-1].replace(",", ""))
@@ -279,6 +279,8 @@ def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, rese
     assert files(halves) == files(whole)
     other = refused(monkeypatch, capsys, *words, "--out", halves, "--seed", "1")
     assert "other settings: seed is 0 there and 1 here" in other
+    other = refused(monkeypatch, capsys, *words, "--out", halves, "--weighting", "average")
+    assert "other settings: reset_model is 'spread " in other
     (halves / "checkpoint.safetensors").write_bytes(b"nothing that was ever saved")
     assert "cannot be read as a checkpoint" in refused(monkeypatch, capsys, *words, "--out", halves)
 
@@ -291,6 +293,15 @@ def test_plain_training_and_other_algorithms(tmp_path):
     lake = ["train", "FrozenLake-v1", *TRAIN[2:], "--set", "n_steps=64", "--stochastic"]
     call(*lake, "--out", tmp_path / "lake")  # Discrete observations are not normalised
     assert (tmp_path / "lake" / "policy.safetensors").is_file()
+
+
+def test_weighting_needs_resets_and_a_known_name(monkeypatch, capsys, tmp_path, resets):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "MountainCar-v0", "--weighting"]
+    assert "give --reset-model too" in refused(monkeypatch, capsys, *words, "spread")
+    told = refused(monkeypatch, capsys, *words, "widest", "--reset-model", resets)
+    assert "weighting is 'widest', expected one of 'average', 'last', 'spread'" in told
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_resets_of_another_environment_are_refused(monkeypatch, capsys, tmp_path, resets):

@@ -11,7 +11,7 @@ from statistics_checks import SIGNIFICANCE, chi_square
 from curious_explorer import FiniteMDP, ResetModel, TabularWorld
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.errors import ResetModelError
-from curious_explorer.reset.model import mu_chains, visit_chains
+from curious_explorer.reset.model import fixed_shares, reset_chains, visit_chains
 
 
 def make_model(mdp, seed, *, policies=4, gamma=0.8, weighting="average"):
@@ -53,8 +53,11 @@ def test_samples_have_the_exact_distribution(case):
 def test_chains_weigh_as_the_recursion_says():
     # D_2 = visit(pi_2, mu_1), mu_1 = 1/2 rho + 1/2 visit(pi_1, mu_0), mu_0 = 1/2 rho + 1/2 visit(pi_0, rho)
     assert {chain: weight for weight, chain in visit_chains(2)} == {(2, 3): 0.5, (1, 3): 0.25, (0, 3): 0.25}
-    assert {chain: weight for weight, chain in mu_chains(1)} == {(0, 0): 0.5, (1, 2): 0.25, (0, 2): 0.25}
-    assert mu_chains(-1) == [(1.0, (0, 0))]
+    assert {chain: weight for weight, chain in reset_chains(fixed_shares(2, "last"))} == {
+        (0, 0): 0.5,
+        (1, 2): 0.25,
+        (0, 2): 0.25,
+    }
 
 
 def test_a_start_costs_at_most_the_notes_say():
@@ -108,7 +111,7 @@ def truncate_json(folder):
         (truncate_json, "not complete JSON"),
         (truncate_tables, "truncated or was changed"),
         (lambda f: next(f.glob("*.npz")).unlink(), "No such file"),
-        (lambda f: spoil_json(f, version=3), "newer than 2"),
+        (lambda f: spoil_json(f, version=4), "newer than 3"),
         (lambda f: spoil_json(f, format="something else"), "another kind"),
         (lambda f: spoil_json(f, num_states=99), "expected float64 of shape"),
         (lambda f: spoil_json(f, gamma=1.5), "gamma is 1.5"),

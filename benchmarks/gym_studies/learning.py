@@ -93,7 +93,7 @@ def explored_resets(task: Task, seed: int) -> tuple[ResetModel, int, int]:
     """Explore; returns the reset model, what it cost, and how many cells the visits saw."""
     world = GymWorld(lambda: task.make(seed), cells=task.cells(), seed=seed)
     exploration = explore(world, task.optimizer(), progress=False, **task.exploration)
-    return exploration.reset_model, world.samples, int((exploration.total_visited > 0).sum())
+    return exploration.reset_model.weighted("spread"), world.samples, int((exploration.total_visited > 0).sum())
 
 
 def mean_return(task: Task, seed: int, model: PPO, statistics: VecNormalize, episodes: int = EPISODES) -> float:

@@ -55,7 +55,7 @@ def run_tabular(task: TabularTask, arm: str, seed: int) -> dict[str, Any]:
             explored = explore(
                 world, TRPO(updates=100_000), gamma=GAMMA, rounds=10, budget=budget, visits=300, progress=False
             )
-            resets, exploration = explored.reset_model, world.samples
+            resets, exploration = explored.reset_model.weighted("spread"), world.samples
         left = task.total - exploration
         learned = improve(world, learner, resets, gamma=GAMMA, budget=left, evaluation_episodes=0)
         policy = learned.policy

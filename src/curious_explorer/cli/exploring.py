@@ -45,8 +45,13 @@ def explore(
     environment: AnyEnvironment,
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/run"),
     optimizer: Annotated[
-        str, typer.Option(help="On cells: trpo, reinforce, model-based. On observations: ppo, a2c, sb3-trpo.")
-    ] = "trpo",
+        str | None,
+        typer.Option(
+            help="On cells: model-based (the default when stepping), trpo (on a table), reinforce. On observations: "
+            "ppo, a2c, sb3-trpo.",
+            show_default=False,
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         typer.Option(help=f"Steps in all, never exceeded; {DEFAULT_SAMPLES:,} when stepping.", show_default=False),
@@ -99,7 +104,8 @@ def explore(
     from curious_explorer.experiments.gym_exploration import NEURAL, TABULAR
     from curious_explorer.experiments.subjects import is_gymnasium_id, table_behind
 
-    named(optimizer, dict.fromkeys((*TABULAR, *NEURAL), True), "optimizer")
+    if optimizer is not None:
+        named(optimizer, dict.fromkeys((*TABULAR, *NEURAL), True), "optimizer")
     named(schedule, SCHEDULES, "schedule")
     see_own_modules(environment, cells or "")
     stepping: dict[str, Any] = {"cells": cells, "max_cells": max_cells, "actions": actions, "num_envs": num_envs}
@@ -113,7 +119,6 @@ def explore(
     console = Console()
     common: dict[str, Any] = {
         "out": out,
-        "optimizer": optimizer,
         "samples": samples,
         "gamma": gamma,
         "rounds": rounds,
@@ -125,9 +130,9 @@ def explore(
     }
     mdp = None if for_stepping else table_behind(environment)
     if mdp is not None:
-        _explore_table(console, environment, mdp, **common)
+        _explore_table(console, environment, mdp, optimizer=optimizer or "trpo", **common)
     else:
-        _explore_by_steps(console, environment, stepping, **common)
+        _explore_by_steps(console, environment, stepping, optimizer=optimizer or "model-based", **common)
 
 
 def _explore_table(

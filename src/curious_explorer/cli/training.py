@@ -26,6 +26,13 @@ def train(
         Path | None,
         typer.Option(help="A run of explore, or its reset_model/; without it, training is plain.", show_default=False),
     ] = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average or last.",
+            show_default=False,
+        ),
+    ] = None,
     algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
     samples: Annotated[int, typer.Option(help="Steps in all, roll-ins included; never exceeded.")] = 300_000,
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/train"),
@@ -82,7 +89,10 @@ def train(
     function = None if cell_function is None else named_function(cell_function)
     resets = None
     if reset_model is not None:
-        resets = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
+        loaded = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
+        resets = loaded.weighted(weighting or ("spread" if len(loaded.visited) else loaded.weighting))
+    elif weighting is not None:
+        raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
     console = Console()
     start = "the environment's own start" if resets is None else f"the resets in {reset_model}"
     console.print(

@@ -76,7 +76,8 @@ def explore(
         budget: the most steps the optimizer may take in a round; its own default if None.
         reward: "curiosity" is r_n alone, as in the paper; "combined" is max(r_n, the world's own reward), so that the
             last policy is already trained on both and no second phase is needed.
-        learn_from: the resets opt learns from: "average" of all rounds so far, or the "last" one's, as in the paper.
+        learn_from: the resets opt learns from: "average" of all rounds so far, the "last" one's, as in the paper, or
+            "spread" over as much as possible of what was seen.
         record: whether to keep the transitions seen while learning, for learning off-policy afterwards.
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
         progress: whether to show a progress bar.
@@ -118,7 +119,8 @@ def explore(
             poorly_visited = total <= betas[n]  # K_n
 
             between = world.samples
-            mu = ResetModel([*policies, policy], gamma=gamma, weighting=learn_from)  # mu_n
+            measured = [*(finished.visited for finished in done), visited]
+            mu = ResetModel([*policies, policy], gamma=gamma, weighting=learn_from, visited=measured)  # mu_n
             curiosity = curiosity_reward(poorly_visited, world.num_actions, reward)  # r_n
             learned = optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
             check_learned(learned, world.samples - between, budget)

@@ -76,8 +76,13 @@ class Exploration:
 
     @cached_property
     def reset_model(self) -> ResetModel:
-        """The reset model of all policies, weighed by average; ``reset_model.weighted("last")`` is the paper's."""
-        return ResetModel(self.policies, gamma=self.gamma, senses=self.senses)
+        """The reset model of all policies, weighed by average.
+
+        ``reset_model.weighted("last")`` is the paper's; ``reset_model.weighted("spread")`` spreads starts as widely as
+        the policies allow, which is the one to train a learner from.
+        """
+        visited = [round_.visited for round_ in self.rounds]
+        return ResetModel(self.policies, gamma=self.gamma, visited=visited, senses=self.senses)
 
     def __repr__(self) -> str:
         return f"Exploration({len(self.rounds)} rounds, gamma={self.gamma}, samples={self.samples:,})"

@@ -28,5 +28,5 @@ def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
 def exact_distribution(reset_model: ResetModel, mdp: FiniteMDP) -> Floats:
     """mu: half the start distribution, half the visits as the model weighs them."""
     visits = exact_visits(reset_model, mdp)
-    visited: Floats = visits[-1] if reset_model.weighting == "last" else np.mean(visits, axis=0)
+    visited: Floats = reset_model.shares @ np.array(visits)
     return RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visited

@@ -10,8 +10,9 @@ of the D_i is large outside K_N, while mu_N forgets its past geometrically. So t
 
     mu = 1/2 rho + 1/2 (D_0 + ... + D_N) / (N + 1)      (`weighting="average"`),
 
-sampled by drawing i uniformly. Either way, drawing a start means choosing a chain pi_j, ..., pi_i and walking it from
-rho.
+sampled by drawing i uniformly. For whoever trains a learner there is a third (`weighting="spread"`), which draws i with
+the shares that spread starts most widely over what was seen (see `spreading`). In all three, drawing a start means
+choosing a chain pi_j, ..., pi_i and walking it from rho.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.errors import ResetModelError
 from curious_explorer.mdp.validation import check_count, check_gamma
+from curious_explorer.reset.spreading import spread_shares
 from curious_explorer.sampling.gym.senses import Senses, Sensing
 from curious_explorer.sampling.policies import KnownPolicy, ObservationPolicy, check_any_policy
 from curious_explorer.sampling.roll_in import RollIn
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-WEIGHTINGS = ("average", "last")
+FIXED_WEIGHTINGS = ("average", "last")
+"""Those whose shares depend on nothing that was measured."""
+WEIGHTINGS = (*FIXED_WEIGHTINGS, "spread")
 RHO_WEIGHT = 0.5
 """How much of each mu_n is the start distribution: the paper's 1/2, on which its constants depend."""
 
@@ -47,7 +51,10 @@ class ResetModel:
     Args:
         policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table.
         gamma: the discount of the walks.
-        weighting: "average" (the default) or "last" (the paper's mu_N).
+        weighting: "average" (the default), "last" (the paper's mu_N), or "spread" (over as much as possible of what was
+            seen; needs ``visited``).
+        visited: D_0, D_1, ... as they were measured, each of shape (S,); fewer than there are policies if the last ones
+            were not. A reset model from `explore` has them.
         senses: which observations the states are and which actions the numbers mean, where that needs saying: for a
             reset model of a `GymWorld`.
     """
@@ -58,6 +65,7 @@ class ResetModel:
         *,
         gamma: float,
         weighting: str = "average",
+        visited: Sequence[ArrayLike] | Floats = (),
         senses: Senses | None = None,
     ) -> None:
         if len(policies) == 0:
@@ -77,6 +85,12 @@ class ResetModel:
         )
         self._senses = senses
         self._gamma = check_gamma(gamma)
+        self._visited = _check_visited(visited, len(policies), int(shape[0]))
+        if weighting == "spread" and len(self._visited) == 0:
+            raise ValueError(
+                'weighting "spread" needs the visits of the rounds, and this reset model has none; take the one that '
+                "explore returned or saved, or give visited="
+            )
         self._weighting = weighting
 
     @property
@@ -101,8 +115,22 @@ class ResetModel:
 
     @property
     def weighting(self) -> str:
-        """How rounds are weighed: "average" or "last"."""
+        """How rounds are weighed: "average", "last" or "spread"."""
         return self._weighting
+
+    @property
+    def visited(self) -> Floats:
+        """D_0, D_1, ... as they were measured, shape (rounds, S); no rows if they are not known."""
+        return self._visited
+
+    @cached_property
+    def shares(self) -> Floats:
+        """How much of what is walked falls to D_0, ..., D_N, shape (N + 1,)."""
+        count = len(self._policies)
+        if self._weighting != "spread":
+            return fixed_shares(count, self._weighting)
+        unmeasured = np.zeros(count - len(self._visited))
+        return np.concatenate([spread_shares(self._visited), unmeasured])
 
     @property
     def num_states(self) -> int:
@@ -116,12 +144,14 @@ class ResetModel:
 
     def weighted(self, weighting: str) -> ResetModel:
         """The same policies, rounds weighed in another way."""
-        return ResetModel(self._policies, gamma=self._gamma, weighting=weighting, senses=self._senses)
+        return ResetModel(
+            self._policies, gamma=self._gamma, weighting=weighting, visited=self._visited, senses=self._senses
+        )
 
     @cached_property
     def roll_in(self) -> RollIn:
         """How to reach a state by steps alone."""
-        chains = reset_chains(len(self._policies) - 1, self._weighting)
+        chains = reset_chains(self.shares)
         weights = [weight for weight, _ in chains]
         return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
 
@@ -173,21 +203,34 @@ WeightedChain = tuple[float, tuple[int, int]]
 """The probability of a chain, and the half-open range of policies it walks."""
 
 
-def reset_chains(last: int, weighting: str) -> list[WeightedChain]:
-    """The reset model of pi_0, ..., pi_last, as chains."""
-    if weighting == "last":
-        return mu_chains(last)
-    share = (1.0 - RHO_WEIGHT) / (last + 1)
-    walked = [(share * weight, chain) for i in range(last + 1) for weight, chain in visit_chains(i)]
+def fixed_shares(count: int, weighting: str) -> Floats:
+    """The shares of ``count`` rounds: the same for each, or all for the last."""
+    return np.full(count, 1.0 / count) if weighting == "average" else np.eye(count)[-1]
+
+
+def reset_chains(shares: ArrayLike) -> list[WeightedChain]:
+    """1/2 rho + 1/2 (shares[0] D_0 + ... + shares[N] D_N), as chains."""
+    walked = [
+        ((1.0 - RHO_WEIGHT) * share * weight, chain)
+        for last, share in enumerate(np.asarray(shares, dtype=np.float64))
+        if share > 0.0
+        for weight, chain in visit_chains(last)
+    ]
     return [(RHO_WEIGHT, (0, 0)), *walked]
 
 
-def mu_chains(last: int) -> list[WeightedChain]:
-    """mu_last = 1/2 rho + 1/2 D_last, as chains; mu_{-1} is rho."""
-    if last < 0:
-        return [(1.0, (0, 0))]
-    walked = [((1.0 - RHO_WEIGHT) * weight, chain) for weight, chain in visit_chains(last)]
-    return [(RHO_WEIGHT, (0, 0)), *walked]
+def _check_visited(visited: Sequence[ArrayLike] | Floats, num_policies: int, num_states: int) -> Floats:
+    if len(visited) == 0:
+        return np.zeros((0, num_states))
+    rounds = np.asarray(visited, dtype=np.float64)
+    if rounds.ndim != 2 or rounds.shape[1] != num_states or len(rounds) > num_policies:
+        raise ValueError(
+            f"visited has shape {rounds.shape}, expected at most {num_policies} rows, one for each policy, of "
+            f"{num_states} states"
+        )
+    if not (np.isfinite(rounds).all() and (rounds >= 0.0).all() and rounds.any(axis=1).all()):
+        raise ValueError("visited must be shares of visits: finite, not negative, and not all zero in any round")
+    return rounds
 
 
 def visit_chains(last: int) -> list[WeightedChain]:

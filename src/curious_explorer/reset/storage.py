@@ -26,7 +26,7 @@ from curious_explorer.reset.model import ResetModel
 from curious_explorer.sampling.gym.senses import senses_from_description
 from curious_explorer.sampling.policies import ObservationPolicy, as_table, decode_policy
 
-FORMAT = Format("curious-explorer/reset-model", 2)
+FORMAT = Format("curious-explorer/reset-model", 3)
 TABLES = Format("curious-explorer/policies", 1)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
@@ -35,6 +35,7 @@ _KEYS_BY_VERSION = {
     1: {"num_states", "num_actions", "num_policies", "gamma", "weighting", "tables", "sha256"},
     2: {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "senses"},
 }
+_KEYS_BY_VERSION[3] = _KEYS_BY_VERSION[2] | {"measured"}  # how many rounds' visits are with the tables
 TABLE = "table"
 """Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
 
@@ -53,6 +54,7 @@ def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
     senses = model.senses if model.has_senses else None
     discovered = [] if senses is None else senses.cells.discovered()
     arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(discovered)}
+    arrays["visited"] = model.visited.astype("<f8")
     content = encode(TABLES, {}, arrays)
     name = f"policies-{_digest(content)[:16]}.npz"
     header = {
@@ -66,6 +68,7 @@ def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
         "tables": name,
         "sha256": _digest(content),
         "senses": None if senses is None else senses.description(),
+        "measured": len(model.visited),
     }
     for place, network in networks.items():
         write_atomically(target / names[place], network)
@@ -98,7 +101,9 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     if not isinstance(places, list) or not all(isinstance(name, str) for name in places) or TABLE not in places:
         raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
     shape = (places.count(TABLE), check_size(header, "num_states"), check_size(header, "num_actions"))
-    archive = decode(_tables(source, header), TABLES, set(), {"policies", "discovered"})
+    measured = check_size(header, "measured", least=0) if header["version"] >= 3 else None
+    names = {"policies", "discovered"} if measured is None else {"policies", "discovered", "visited"}
+    archive = decode(_tables(source, header), TABLES, set(), names)
     tables = iter(archive.array("policies", "<f8", shape))
     policies = [next(tables) if name == TABLE else decode_policy(_network(source, name)) for name in places]
     senses = None
@@ -107,7 +112,8 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
         if not isinstance(discovered, list) or not all(isinstance(key, str) for key in discovered):
             raise ValueError("the discovered cells are no list of names")
         senses = senses_from_description(header["senses"], discovered, function=cell_function)
-    return ResetModel(policies, gamma=header["gamma"], weighting=header["weighting"], senses=senses)
+    visited = archive.array("visited", "<f8", (measured, shape[1])) if measured else ()
+    return ResetModel(policies, gamma=header["gamma"], weighting=header["weighting"], visited=visited, senses=senses)
 
 
 def _read_first_version(source: Path, header: dict[str, Any]) -> ResetModel:

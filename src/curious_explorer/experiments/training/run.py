@@ -132,11 +132,12 @@ def check_fits(environment: str, reset_model: ResetModel | None) -> None:
 
 def fingerprint(model: ResetModel) -> str:
     """What tells a reset model from others."""
-    digest = hashlib.sha256(f"{model.gamma} {model.weighting} {model.senses.description()}".encode())
+    digest = hashlib.sha256(f"{model.gamma} {model.senses.description()}".encode())
     for policy in model.policies:
         digest.update(
             policy.encode() if isinstance(policy, ObservationPolicy) else np.ascontiguousarray(policy).tobytes()
         )
     for cell in model.senses.cells.discovered():
         digest.update(cell.encode())
-    return digest.hexdigest()
+    digest.update(model.shares.tobytes())
+    return f"{model.weighting} {digest.hexdigest()}"

@@ -26,7 +26,7 @@ from curious_explorer.explorer.visits import DEFAULT_VISITS
 from curious_explorer.mdp.validation import check_count, check_gamma
 from curious_explorer.optimizers import TRPO, Reinforce
 from curious_explorer.optimizers.protocol import check_budget
-from curious_explorer.reset.model import WEIGHTINGS, reset_chains
+from curious_explorer.reset.model import FIXED_WEIGHTINGS, fixed_shares, reset_chains
 from curious_explorer.sampling.policies import frozen
 
 Thresholds = Schedule | float | None
@@ -115,8 +115,8 @@ def explore_many(
     visits, budget = check_count(visits, "visits", least=1), check_budget(budget)
     if reward not in REWARDS:
         raise ValueError(f"reward is {reward!r}, expected one of {', '.join(map(repr, REWARDS))}")
-    if learn_from not in WEIGHTINGS:
-        raise ValueError(f"learn_from is {learn_from!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
+    if learn_from not in FIXED_WEIGHTINGS:
+        raise ValueError(f"learn_from is {learn_from!r}, expected one of {', '.join(map(repr, FIXED_WEIGHTINGS))}")
     shape = (worlds.num_runs, worlds.num_states, worlds.num_actions)
     budgets = None if budget is None else torch.full(shape[:1], budget, dtype=torch.int64, device=worlds.device)
 
@@ -151,7 +151,7 @@ def shares(counts: Tensor, visits: int) -> Tensor:
 
 def resets(policies: Sequence[Tensor], gamma: float, weighting: str) -> ManyRollIns:
     """Mu of a chain of policies, for every run; rho itself without policies."""
-    chains = reset_chains(len(policies) - 1, weighting) if policies else FROM_START
+    chains = reset_chains(fixed_shares(len(policies), weighting)) if policies else FROM_START
     return ManyRollIns(tuple(policies), gamma, tuple(chains))
 
 
