@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from curious_explorer import Exploration, ResetModel
 from curious_explorer.cli import main
 from curious_explorer.cli.app import app
+from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CellError
 from curious_explorer.experiments.cell_names import named_cells
 from curious_explorer.experiments.spending import Spending
@@ -89,7 +90,7 @@ def test_cells_that_do_not_fit():
 # Exploring ------------------------------------------------------------------------------------------------------------
 
 
-def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path):
+def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path, monkeypatch, capsys):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     told = call("explore", *CAR, "--out", whole)
     assert "stepping in the environment, 36 cells (grid), 3 actions" in told
@@ -106,6 +107,9 @@ def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path):
     for lost in ("exploration/round-0002.npz", "exploration/round-0001.npz", "reset_model/reset_model.json"):
         (halves / lost).unlink()  # as if it had been killed in the second round
     call("explore", *CAR, "--out", halves)
+    assert files(halves) == files(whole)
+    told = refused(monkeypatch, capsys, "explore", *CAR, "--samples", "12000", "--out", halves)
+    assert "holds a run with other settings: samples is 9000 there and 12000 here" in told
     assert files(halves) == files(whole)
 
 
@@ -293,6 +297,28 @@ def test_plain_training_and_other_algorithms(tmp_path):
     lake = ["train", "FrozenLake-v1", *TRAIN[2:], "--set", "n_steps=64", "--stochastic"]
     call(*lake, "--out", tmp_path / "lake")  # Discrete observations are not normalised
     assert (tmp_path / "lake" / "policy.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ("dcl/20", "did you mean 'curious_explorer/CombinationLock-v0?depth=20'?"),
+        ("FrozenLake-v1?map_nam=8x8", "FrozenLake-v1 cannot be made with map_nam='8x8'"),
+        ("FrozenLake-v1?8x8", "expected arguments as in '?depth=20&x=a'"),
+        ("FrozenLak-v1?map_name=8x8", "did you mean 'FrozenLake-v1'?"),
+    ],
+)
+def test_environments_that_cannot_be_made(monkeypatch, capsys, tmp_path, environment, message):
+    pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+    assert message in refused(monkeypatch, capsys, "train", environment, "--out", tmp_path / "run")
+
+
+def test_arguments_of_an_environment_follow_a_question_mark(tmp_path):
+    pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+    lock = "curious_explorer/CombinationLock-v0?depth=3"
+    call("explore", lock, "--cells", "identity", *CAR[3:], "--out", tmp_path / "run")
+    assert ResetModel.load(tmp_path / "run").num_states == combination_lock(3).num_states
+    call("train", lock, "--reset-model", tmp_path / "run", *TRAIN[2:], *SMALL, "--out", tmp_path / "trained")
 
 
 def test_weighting_needs_resets_and_a_known_name(monkeypatch, capsys, tmp_path, resets):

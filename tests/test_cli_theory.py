@@ -38,6 +38,10 @@ def test_names_of_environments(tmp_path):
     assert find_environment("chain/3").num_states == 5
     assert find_environment("garnet/30").num_states == 30
     assert find_environment("FrozenLake-v1").num_states == 16
+    assert find_environment("FrozenLake-v1?map_name=8x8&is_slippery=false").num_states == 64
+    assert find_environment("curious_explorer/CombinationLock-v0?depth=7&permute_actions=2") == combination_lock(
+        7, permute_actions=2
+    )
     assert find_environment("curious_explorer/CombinationLock-v0") == combination_lock(5)
     path = combination_lock(2).save(tmp_path / "lock.json")
     assert find_environment(str(path)) == combination_lock(2)

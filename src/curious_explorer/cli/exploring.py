@@ -28,7 +28,7 @@ Environment = Annotated[
 AnyEnvironment = Annotated[
     str,
     typer.Argument(
-        help="Any Gymnasium id (MountainCar-v0, package:Id-v0, MiniGrid-Empty-8x8-v0), dcl/20, or an MDP file.",
+        help="Any Gymnasium id (MountainCar-v0, package:Id-v0, 'FrozenLake-v1?map_name=8x8'), dcl/20, or an MDP file.",
         show_default=False,
     ),
 ]

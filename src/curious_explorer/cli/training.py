@@ -20,7 +20,7 @@ EVALUATING = "Evaluation, from the environment's own start"
 
 def train(
     environment: Annotated[
-        str, typer.Argument(help="A Gymnasium id, such as MountainCar-v0 or package:Id-v0.", show_default=False)
+        str, typer.Argument(help="A Gymnasium id: MountainCar-v0, package:Id-v0, 'Id-v0?depth=20'.", show_default=False)
     ],
     reset_model: Annotated[
         Path | None,

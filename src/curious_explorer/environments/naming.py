@@ -2,15 +2,18 @@
 
 - ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``, ...: the zoo (see `SHORT_NAMES`), with a depth, a length or a
   number of states; for ``tv``, the number of pictures;
-- ``FrozenLake-v1``, ``Taxi-v4``, ...: any Gymnasium environment that shows its table of transitions;
+- ``FrozenLake-v1``, ``Taxi-v4``, ...: any Gymnasium environment that shows its table of transitions, with arguments
+  after a question mark: ``FrozenLake-v1?map_name=8x8&is_slippery=false``;
 - ``lock.json``, ``lock.npz``: a file written by `FiniteMDP.save`.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from curious_explorer.environments.agarwal_chain import agarwal_chain
 from curious_explorer.environments.bidirectional_lock import bidirectional_lock
@@ -23,6 +26,9 @@ from curious_explorer.environments.noisy_tv import noisy_tv
 from curious_explorer.environments.one_way_maze import one_way_maze
 from curious_explorer.environments.river_swim import river_swim
 from curious_explorer.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    import gymnasium
 
 SHORT_NAMES: dict[str, Callable[[int, int | None], FiniteMDP]] = {
     "cct": lambda size, labels: crossroad_traps(size, permute_actions=labels),
@@ -58,15 +64,67 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
     return _from_gymnasium(name)
 
 
+def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
+    """A Gymnasium id, and the arguments that follow it after a question mark: numbers, true and false, or text."""
+    identifier, _, query = name.partition("?")
+    arguments = {}
+    for part in filter(None, query.split("&")):
+        key, equals, value = part.partition("=")
+        if not (key.isidentifier() and equals):
+            raise ValueError(f"{name!r} has {part!r} after the question mark, expected arguments as in '?depth=20&x=a'")
+        try:
+            arguments[key] = json.loads(value)
+        except json.JSONDecodeError:
+            arguments[key] = value
+    return identifier, arguments
+
+
+def gymnasium_id_of(short_name: str) -> str | None:
+    """What ``dcl/20`` and its kin are called as Gymnasium environments, where they are any."""
+    kind, _, size = short_name.partition("/")
+    if kind not in _GYMNASIUM_IDS or not size.isdecimal():
+        return None
+    identifier, argument = _GYMNASIUM_IDS[kind]
+    return f"curious_explorer/{identifier}-v0?{argument}={size}"
+
+
+_GYMNASIUM_IDS = {
+    "cct": ("CrossroadTraps", "depth"),
+    "dcl": ("CombinationLock", "depth"),
+    "chain": ("AgarwalChain", "length"),
+    "garnet": ("Garnet", "num_states"),
+    "river": ("RiverSwim", "num_states"),
+    "sea": ("DeepSea", "size"),
+    "bilock": ("BidirectionalLock", "horizon"),
+    "tv": ("NoisyTV", "screens"),
+    "tree": ("BranchingTree", "depth"),
+    "maze": ("OneWayMaze", "height"),
+}
+
+
 def _from_gymnasium(name: str) -> FiniteMDP:
     import gymnasium
 
-    if name not in gymnasium.registry:
+    identifier, arguments = split_arguments(name)
+    if identifier not in gymnasium.registry:
         known = [*(f"{kind}/20" for kind in SHORT_NAMES), *gymnasium.registry]
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(identifier, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
             f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', or an MDP file "
             "(.json, .npz)"
         )
-    return FiniteMDP.from_gymnasium(name)
+    return FiniteMDP.from_gymnasium(make_with(identifier, arguments))
+
+
+def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """``gymnasium.make``, with an error that says which arguments were refused."""
+    import gymnasium
+
+    try:
+        return gymnasium.make(identifier, disable_env_checker=True, **arguments)
+    except (TypeError, ValueError, KeyError) as error:
+        if not arguments:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        raise ValueError(f"{identifier} cannot be made with {given}: {error}") from error

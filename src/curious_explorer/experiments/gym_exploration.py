@@ -9,6 +9,7 @@ RUN/visited.png, .pdf    a picture of where the exploration went
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from curious_explorer.experiments.cell_names import named_cells
 from curious_explorer.experiments.exploration_run import MDP_FILE, RESETS, ROUNDS
 from curious_explorer.experiments.spending import Spending, ThriftyLearning, ThriftyVisits
 from curious_explorer.explorer import Exploration, explore
+from curious_explorer.explorer.checkpoint import SETTINGS_FILE, read_settings
 from curious_explorer.explorer.description import first_difference
 from curious_explorer.explorer.thresholds import Schedule
 from curious_explorer.files import holds_files, write_atomically
@@ -94,6 +96,7 @@ def explore_gym_into(
     """Explore an environment and keep everything; a run that was interrupted goes on where it stood."""
     target = Path(folder)
     _claim(target, world)
+    _check_spending(target, spending)
     visits = ThriftyVisits(spending)
     exploration = explore(
         world,
@@ -131,6 +134,21 @@ def _claim(target: Path, world: GymWorld) -> None:
     target.mkdir(parents=True, exist_ok=True)
     header = {"format": ENVIRONMENT.name, "version": ENVIRONMENT.version, "senses": described}
     write_atomically(stored, json.dumps(header, indent=2, allow_nan=False) + "\n")
+
+
+def _check_spending(target: Path, spending: Spending) -> None:
+    """Refuse to go on with another total, in the words of whoever asked for it."""
+    if not (target / ROUNDS / SETTINGS_FILE).is_file():
+        return
+    visits = read_settings(target / ROUNDS).get("visits")
+    stored = visits.get("spending") if isinstance(visits, dict) else None
+    for name, here in asdict(spending).items():
+        there = stored.get(name) if isinstance(stored, dict) else None
+        if there != here:
+            raise CheckpointError(
+                f"{target} holds a run with other settings: {name} is {there} there and {here} here; choose another "
+                "folder, or repeat the command that it was made with"
+            )
 
 
 def read_environment(folder: str | Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def is_gymnasium_id(name: str) -> bool:
     """Whether a name is one of Gymnasium's ids, of this or of another package."""
     if name.endswith((".json", ".npz")) or name.partition("/")[0] in SHORT_NAMES:
         return False
-    return name in gymnasium.registry or ":" in name or name.startswith("MiniGrid-")
+    return name.partition("?")[0] in gymnasium.registry or ":" in name or name.startswith("MiniGrid-")
 
 
 def table_behind(name: str) -> FiniteMDP | None:

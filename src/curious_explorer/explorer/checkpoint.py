@@ -61,7 +61,7 @@ class Checkpoint:
         if self._folder.exists() and not self._folder.is_dir():
             raise CheckpointError(f"{self._folder} is a file, expected a folder for checkpoints")
         if (self._folder / SETTINGS_FILE).exists():
-            found, wanted = _read_settings(self._folder), json.loads(text)["settings"]
+            found, wanted = read_settings(self._folder), json.loads(text)["settings"]
             _check_same(found, wanted, self._folder)
             if len(wanted["thresholds"]) > len(found["thresholds"]):  # more rounds of the same exploration
                 write_atomically(self._folder / SETTINGS_FILE, text + "\n")
@@ -123,7 +123,7 @@ def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
     source = Path(folder)
     if not (source / SETTINGS_FILE).is_file():
         raise CheckpointError(f"{source} holds no exploration: there is no {SETTINGS_FILE} in it")
-    settings = _read_settings(source)
+    settings = read_settings(source)
     if not _round_file(source, 0).exists():
         raise CheckpointError(f"{source} holds an exploration that has not finished a round yet")
     try:
@@ -143,7 +143,7 @@ def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
 
 def explored_digest(folder: str | Path) -> object:
     """The digest of the world that a checkpoint folder explored, as `World.identity` gave it."""
-    world = _read_settings(Path(folder)).get("world")
+    world = read_settings(Path(folder)).get("world")
     return world.get("digest") if isinstance(world, dict) else None
 
 
@@ -151,7 +151,8 @@ def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 
 
-def _read_settings(folder: Path) -> dict[str, Any]:
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings that a checkpoint folder was made with, as plain data."""
     path = folder / SETTINGS_FILE
     try:
         header = check_header(parse_strictly(path.read_bytes()), SETTINGS, {"settings"})

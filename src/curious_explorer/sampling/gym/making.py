@@ -8,20 +8,26 @@ from typing import Any
 
 import gymnasium
 
+from curious_explorer.environments.naming import gymnasium_id_of, make_with, split_arguments
 from curious_explorer.sampling.gym.clocks import Env
 
 
 def make_by_id(name: str, **arguments: Any) -> Env:
-    """The environment of an id; the nearest one is suggested for an id that is unknown."""
-    _import_namespace(name)
-    if name.rpartition(":")[2] not in gymnasium.registry:
-        close = difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}? " if close else ""
+    """The environment of an id, with arguments after a question mark if there are any (see `split_arguments`).
+
+    The nearest one is suggested for an id that is unknown.
+    """
+    identifier, given = split_arguments(name)
+    _import_namespace(identifier)
+    if identifier.rpartition(":")[2] not in gymnasium.registry:
+        close = difflib.get_close_matches(identifier, gymnasium.registry, n=1, cutoff=0.5)
+        likely = gymnasium_id_of(name) or (close[0] if close else None)
+        hint = f"did you mean {likely!r}? " if likely else ""
         raise ValueError(
             f"unknown environment {name!r}; {hint}expected an id that Gymnasium knows. Ids of other packages are known "
             "once their package is imported, as in 'package:Id-v0'"
         )
-    return gymnasium.make(name, disable_env_checker=True, **arguments)
+    return make_with(identifier, given | arguments)
 
 
 def maker_of(env: str | Env | Callable[[], Env]) -> Callable[[], Env]:
