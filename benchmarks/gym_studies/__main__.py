@@ -20,7 +20,12 @@ from benchmarks.gym_studies.tabular import TABULAR_TASKS
 from benchmarks.gym_studies.tasks import TASKS
 from curious_explorer.experiments.executors import EXECUTORS, available_cores, make_executor
 
-ARMS = {"plain": "from the start", "explored": "from explored resets", "distillation": "with a bonus"}
+ARMS = {
+    "plain": "from the start",
+    "explored": "from explored resets",
+    "averaged": "the same, rounds alike",
+    "distillation": "with a bonus",
+}
 
 
 def read(path: Path) -> list[Run]:
@@ -60,7 +65,7 @@ def main() -> None:
     every = [*TABULAR_TASKS, *TASKS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=every, default=every)
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["plain", "explored", "distillation"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--executor", choices=list(EXECUTORS), default="processes")
     parser.add_argument("--workers", type=int, default=available_cores())

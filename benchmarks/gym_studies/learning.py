@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from benchmarks.gym_studies.distillation import DistillationBonus
-from benchmarks.gym_studies.tasks import PPO_SETTINGS, Env, Task
+from benchmarks.gym_studies.tasks import PPO_SETTINGS, WEIGHTINGS, Env, Task
 from curious_explorer import GymWorld, ResetModel, RestartWrapper, explore
 from curious_explorer.experiments.training.metering import Meter, Metered
 
@@ -51,8 +51,8 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     meter = Meter(2 * task.total)  # never met: the referee ends a run at its total, between two steps
     resets, cells = None, 0
-    if arm == "explored":
-        resets, meter.taken, cells = explored_resets(task, seed)
+    if arm in WEIGHTINGS:
+        resets, meter.taken, cells = explored_resets(task, seed, WEIGHTINGS[arm])
     exploration = meter.taken
 
     def make() -> Env:
@@ -89,11 +89,11 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
     }
 
 
-def explored_resets(task: Task, seed: int) -> tuple[ResetModel, int, int]:
+def explored_resets(task: Task, seed: int, weighting: str) -> tuple[ResetModel, int, int]:
     """Explore; returns the reset model, what it cost, and how many cells the visits saw."""
     world = GymWorld(lambda: task.make(seed), cells=task.cells(), seed=seed)
     exploration = explore(world, task.optimizer(), progress=False, **task.exploration)
-    return exploration.reset_model.weighted("spread"), world.samples, int((exploration.total_visited > 0).sum())
+    return exploration.reset_model.weighted(weighting), world.samples, int((exploration.total_visited > 0).sum())
 
 
 def mean_return(task: Task, seed: int, model: PPO, statistics: VecNormalize, episodes: int = EPISODES) -> float:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.gym_studies.tasks import WEIGHTINGS
 from curious_explorer import TRPO, FiniteMDP, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.baselines import UCBQLearning
 
@@ -50,12 +51,12 @@ def run_tabular(task: TabularTask, arm: str, seed: int) -> dict[str, Any]:
         policy = learned.policy
     else:
         resets = None
-        if arm == "explored":
+        if arm in WEIGHTINGS:
             budget = task.total // 40
             explored = explore(
                 world, TRPO(updates=100_000), gamma=GAMMA, rounds=10, budget=budget, visits=300, progress=False
             )
-            resets, exploration = explored.reset_model.weighted("spread"), world.samples
+            resets, exploration = explored.reset_model.weighted(WEIGHTINGS[arm]), world.samples
         left = task.total - exploration
         learned = improve(world, learner, resets, gamma=GAMMA, budget=left, evaluation_episodes=0)
         policy = learned.policy

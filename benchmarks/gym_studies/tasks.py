@@ -24,6 +24,9 @@ from curious_explorer.sampling.gym import Cells, DiscreteCells, FunctionCells, G
 
 Env = gymnasium.Env[Any, Any]
 
+WEIGHTINGS = {"explored": "spread", "averaged": "average"}
+"""The arms that explore first, and how the rounds are weighed that episodes begin from."""
+
 
 class GoalOnly(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Pays 1 where the episode terminates, which in these environments is the goal, and nothing anywhere else."""
@@ -229,7 +232,6 @@ TASKS = {
             note="Acrobot, 1 at the goal and 0 elsewhere, 500 steps",
         ),
         _grid("door-key-8x8", "MiniGrid-DoorKey-8x8-v0", 640, rounds=25, total=500_000),
-        _grid("door-key-16x16", "MiniGrid-DoorKey-16x16-v0", 2_560, rounds=40, total=1_000_000),
-        _grid("multi-room-n4", "MiniGrid-MultiRoom-N4-S5-v1", 80, rounds=20, total=450_000),
+        _grid("multi-room-n4", "MiniGrid-MultiRoom-N4-S5-v1", 80, rounds=20, total=800_000),
     )
 }
