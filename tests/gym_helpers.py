@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer import ResetModel
+from curious_explorer.sampling import RollIn
 from curious_explorer.sampling.policies import ObservationPolicy
 
 
@@ -112,6 +113,11 @@ def table(world, seed):
 
 def random_reset_model(mdp_or_world, seed=0, gamma=0.8, policies=3, senses=None):
     return ResetModel([table(mdp_or_world, seed + k) for k in range(policies)], gamma=gamma, senses=senses)
+
+
+def a_roll_in(mdp, seed):
+    """Nowhere, one policy or two."""
+    return RollIn.mixture([table(mdp, seed), table(mdp, seed + 1)], 0.7, [0.4, 0.3, 0.3], [(0, 0), (0, 1), (0, 2)])
 
 
 def raises(error):
