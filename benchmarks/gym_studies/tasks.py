@@ -117,7 +117,9 @@ PPO_SETTINGS: dict[str, Any] = {
     "n_epochs": 6,
     "learning_rate": 1e-3,
     "gae_lambda": 0.95,
-    "ent_coef": 0.01,
+    # Until a reward has come back to a state, noise pushes its actions about; this keeps them open so long. With 0.01
+    # one seed in five of DoorKey, MultiRoom and Acrobot settled on a wrong habit from explored resets.
+    "ent_coef": 0.03,
 }
 
 
@@ -218,6 +220,7 @@ TASKS = {
             {"gamma": 0.99, "rounds": 6, "budget": 10_000, "visits": _occupancy(20)},
             total=300_000,
             best=100.0,
+            ppo={"ent_coef": 0.01},  # a Gaussian's entropy has no bound
             note="MountainCarContinuous with its own reward, 999 steps",
         ),
         Task(

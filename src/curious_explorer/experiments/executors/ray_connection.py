@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ def connected(address: str | None, needs: Needs, *, cpus: int, runtime_env: dict
         runtime_env: what Ray is to bring to the nodes, as `ray.init` takes it.
     """
     ray = require("ray", "ray")
+    _own_cluster.wait_until_stopped()
     if ray.is_initialized():
         if address is not None or runtime_env is not None:
             raise ExecutorError(
@@ -78,7 +80,34 @@ def connected(address: str | None, needs: Needs, *, cpus: int, runtime_env: dict
         room_for(ray, needs)
         yield ray
     finally:
-        ray.shutdown()
+        if where == LOCAL:
+            _own_cluster.stop(ray)
+        else:
+            ray.shutdown()
+
+
+class _OwnCluster:
+    """Stops the cluster of our own while results are put to use already: Ray takes a second to end its processes.
+
+    Whoever connects next waits for that, and so does the interpreter before it ends.
+    """
+
+    def __init__(self) -> None:
+        self._stopping: threading.Thread | None = None
+
+    def stop(self, ray: Any) -> None:
+        """Begin to stop."""
+        self._stopping = threading.Thread(target=ray.shutdown, name="stopping Ray")
+        self._stopping.start()
+
+    def wait_until_stopped(self) -> None:
+        """Return when nothing is stopping any more."""
+        if self._stopping is not None:
+            self._stopping.join()
+            self._stopping = None
+
+
+_own_cluster = _OwnCluster()
 
 
 def resolved(address: str | None) -> str:
