@@ -126,6 +126,14 @@ def test_other_cells_and_optimizers(tmp_path, cells):
     assert ResetModel.load(tmp_path / "run" / "reset_model").senses.environment == "MountainCar-v0"
 
 
+def test_a_folder_in_which_nothing_was_finished_can_be_tried_again_with_other_cells(tmp_path, monkeypatch, capsys):
+    words = ["explore", "MountainCar-v0", "--cells", "hash:0.01", *CAR[3:], "--out", tmp_path / "run"]
+    assert "--max-cells" in refused(monkeypatch, capsys, *words, "--max-cells", "2")
+    call(*words, "--max-cells", "2000")
+    told = refused(monkeypatch, capsys, *words, "--max-cells", "3000")
+    assert "or one seen in another way: cells.max_cells is 2000 there and 3000 here" in told
+
+
 def test_a_table_is_used_where_there_is_one_unless_told_otherwise(tmp_path, monkeypatch, capsys):
     few = ["--rounds", "2", "--samples", "6000", "--gamma", "0.8"]
     told = call("explore", "FrozenLake-v1", "--out", tmp_path / "table", *few)
@@ -284,7 +292,7 @@ def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, rese
     other = refused(monkeypatch, capsys, *words, "--out", halves, "--seed", "1")
     assert "other settings: seed is 0 there and 1 here" in other
     other = refused(monkeypatch, capsys, *words, "--out", halves, "--weighting", "average")
-    assert "other settings: reset_model is 'spread " in other
+    assert "other settings: weighting is 'spread' there and 'average' here" in other
     (halves / "checkpoint.safetensors").write_bytes(b"nothing that was ever saved")
     assert "cannot be read as a checkpoint" in refused(monkeypatch, capsys, *words, "--out", halves)
 
@@ -304,6 +312,8 @@ def test_plain_training_and_other_algorithms(tmp_path):
     [
         ("dcl/20", "did you mean 'curious_explorer/CombinationLock-v0?depth=20'?"),
         ("FrozenLake-v1?map_nam=8x8", "FrozenLake-v1 cannot be made with map_nam='8x8'"),
+        ("FrozenLake-v1?map_name=9x9", "cannot be made with map_name='9x9': KeyError '9x9'"),
+        ("FrozenLake-v1?map_name=8x8&map_name=4x4", "gives map_name twice"),
         ("FrozenLake-v1?8x8", "expected arguments as in '?depth=20&x=a'"),
         ("FrozenLak-v1?map_name=8x8", "did you mean 'FrozenLake-v1'?"),
     ],

@@ -39,6 +39,9 @@ def test_names_of_environments(tmp_path):
     assert find_environment("garnet/30").num_states == 30
     assert find_environment("FrozenLake-v1").num_states == 16
     assert find_environment("FrozenLake-v1?map_name=8x8&is_slippery=false").num_states == 64
+    frozen = find_environment("FrozenLake-v1?is_slippery=False")
+    assert frozen == find_environment("FrozenLake-v1?is_slippery=false")
+    assert frozen.transitions.nnz < find_environment("FrozenLake-v1").transitions.nnz
     assert find_environment("curious_explorer/CombinationLock-v0?depth=7&permute_actions=2") == combination_lock(
         7, permute_actions=2
     )

@@ -160,6 +160,16 @@ def test_rows_of_numbers_are_drawn_independently(name):
     assert np.abs((drawn == 1).mean(axis=0) - expected).max() < 4.0 * 0.5 / np.sqrt(len(drawn))
 
 
+@pytest.mark.parametrize("name", ACTION_SPACES)
+def test_the_likeliest_actions_are_stable_baselines3s_deterministic_ones(name):
+    space = ACTION_SPACES[name]
+    policy = sb3_policy(BOX, space)
+    observations = samples_of(BOX, 40)
+    actions = as_network(policy, BOX, space).act_likeliest(observations)
+    expected, _ = policy.predict(np.stack(observations), deterministic=True)
+    np.testing.assert_allclose(np.stack(actions), expected, atol=1e-5)
+
+
 def test_actions_and_observations_are_numbered_from_where_their_spaces_start():
     observations, actions = spaces.Discrete(3, start=5), spaces.Discrete(2, start=-1)
     inputs = Inputs.of(observations)

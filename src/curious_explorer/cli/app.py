@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from curious_explorer.cli.compare import compare
-from curious_explorer.cli.executor_options import examples
+from curious_explorer.cli.executor_options import calls, examples
 from curious_explorer.cli.exploring import explore
 from curious_explorer.cli.reproduce import reproduce
 from curious_explorer.cli.theory_commands import certify, hardness, plan
@@ -43,8 +43,18 @@ def root(
 
 app.command(epilog=examples("reproduce", "--quick --out results/quick"))(reproduce)
 app.command(epilog=examples("compare", "--environments dcl/10,cct/10 --budget 1000000"))(compare)
-app.command(epilog="Example: curious-explorer explore MountainCar-v0 --cells 20x20 --out results/car")(explore)
-app.command(epilog="Example: curious-explorer train MountainCar-v0 --reset-model results/car")(train)
+_EXPLORING = (
+    "MountainCar-v0 --cells 20x20 --out results/car",
+    "'FrozenLake-v1?map_name=8x8'",
+    "my_module:MyEnv-v0 --cells my_module:cell:400",
+    "dcl/20 --optimizer reinforce",
+)
+_TRAINING = (
+    "MountainCar-v0 --reset-model results/car",
+    "my_module:MyEnv-v0 --reset-model results/mine --weighting average --samples 500000",
+)
+app.command(epilog=calls("explore", *_EXPLORING))(explore)
+app.command(epilog=calls("train", *_TRAINING))(train)
 app.command(epilog="Example: curious-explorer hardness FrozenLake-v1 --gamma 0.99")(hardness)
 app.command(epilog="Example: curious-explorer plan dcl/20 --eta 0.1 --delta 0.05")(plan)
 app.command(epilog="Example: curious-explorer certify results/lock --delta 0.05")(certify)

@@ -42,7 +42,12 @@ RayGpusOption = Annotated[
 def examples(command: str, usual: str) -> str:
     """What stands below a command's help: how it is usually called, and three places to run it in."""
     places = ("--workers 4", "--executor ray", "--executor ray --ray-address 10.0.0.5:6379 --resume")
-    lines = [f"curious-explorer {command} {words}" for words in (usual, *places)]
+    return calls(command, usual, *places)
+
+
+def calls(command: str, *words: str) -> str:
+    """Examples of a command, for the end of its help."""
+    lines = [f"curious-explorer {command} {each}" for each in words]
     return "Examples:\n\n" + "\n\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ CELLS_HELP = (
     "module:function:COUNT. By default what is obvious."
 )
 DEFAULT_SAMPLES = 1_200_000
+WELL_BELOW = 0.8
+"""An exploration that takes less than this part of its samples has stopped by itself."""
 
 
 def explore(
@@ -236,10 +239,10 @@ def _explore_by_steps(
             record=bool(record),
         )
     world.close()
-    _tell(console, environment, run, out)
+    _tell(console, environment, run, spending.samples, out)
 
 
-def _tell(console: Console, environment: str, run: GymRun, out: Path) -> None:
+def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Path) -> None:
     """What came of it, and how to go on."""
     from curious_explorer.experiments.exploration_run import RESETS
 
@@ -255,8 +258,10 @@ def _tell(console: Console, environment: str, run: GymRun, out: Path) -> None:
         f"{run.samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of {cells:,} cells reached, "
         f"{visited.sum():,} of them in visits."
     )
+    if run.samples < WELL_BELOW * samples:
+        console.print(f"It took fewer samples than the {samples:,} it was given: it found nothing new within reach.")
     console.print(f"Picture: {run.picture}", soft_wrap=True, markup=False)
-    command = f"curious-explorer train {environment} --reset-model {out}"
+    command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
     described = exploration.senses.cells.description()
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
         command += f" --cell-function {described['function']}"

@@ -69,7 +69,7 @@ def train(
 
     from curious_explorer.experiments.cell_names import named_function
     from curious_explorer.experiments.subjects import reset_model_folder
-    from curious_explorer.experiments.training.run import train_into
+    from curious_explorer.experiments.training.run import check_fits, train_into
     from curious_explorer.experiments.training.settings import TrainingSettings, hyperparameters
     from curious_explorer.reset import ResetModel
 
@@ -93,8 +93,11 @@ def train(
         resets = loaded.weighted(weighting or ("spread" if len(loaded.visited) else loaded.weighting))
     elif weighting is not None:
         raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
+    check_fits(environment, resets)  # before anything is announced
     console = Console()
-    start = "the environment's own start" if resets is None else f"the resets in {reset_model}"
+    start = "the environment's own start"
+    if resets is not None:
+        start = f"the resets in {reset_model} ({resets.weighting})"
     console.print(
         f"{algorithm.upper()} on {environment}, from {start}: {samples:,} samples into {out}; interrupted, the same "
         "command goes on.",

@@ -64,16 +64,24 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
     return _from_gymnasium(name)
 
 
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
 def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
-    """A Gymnasium id, and the arguments that follow it after a question mark: numbers, true and false, or text."""
+    """A Gymnasium id, and the arguments that follow it after a question mark.
+
+    A value is a number, true or false (or Python's True, False and None), or else text.
+    """
     identifier, _, query = name.partition("?")
     arguments = {}
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")
         if not (key.isidentifier() and equals):
             raise ValueError(f"{name!r} has {part!r} after the question mark, expected arguments as in '?depth=20&x=a'")
+        if key in arguments:
+            raise ValueError(f"{name!r} gives {key} twice, expected one value for each argument")
         try:
-            arguments[key] = json.loads(value)
+            arguments[key] = _PYTHON[value] if value in _PYTHON else json.loads(value)
         except json.JSONDecodeError:
             arguments[key] = value
     return identifier, arguments
@@ -111,8 +119,8 @@ def _from_gymnasium(name: str) -> FiniteMDP:
         close = difflib.get_close_matches(identifier, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
-            f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', or an MDP file "
-            "(.json, .npz)"
+            f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', 'module:Id-v0' "
+            "for one that your own module registers, or an MDP file (.json, .npz)"
         )
     return FiniteMDP.from_gymnasium(make_with(identifier, arguments))
 
@@ -127,4 +135,5 @@ def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, 
         if not arguments:
             raise
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        raise ValueError(f"{identifier} cannot be made with {given}: {error}") from error
+        why = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{identifier} cannot be made with {given}: {why}") from error

@@ -118,18 +118,21 @@ def _claim(target: Path, world: GymWorld) -> None:
     described = json.loads(json.dumps(world.senses.description(), allow_nan=False))
     stored = target / ENVIRONMENT_FILE
     if stored.is_file():
-        for place, there, here in first_difference(read_environment(target), described):
-            raise CheckpointError(
-                f"{target} holds a run on another environment: {place} is {there!r} there and {here!r} here; choose "
-                "another folder"
-            )
-        return
-    if (target / MDP_FILE).is_file():
+        if any((target / ROUNDS).glob("round-*")):
+            for place, there, here in first_difference(read_environment(target), described):
+                raise CheckpointError(
+                    f"{target} holds a run on another environment, or one seen in another way: {place} is {there!r} "
+                    f"there and {here!r} here; choose another folder"
+                )
+            return
+        # Nothing was finished there, so that whoever was told to try other cells may do so in the same folder.
+        (target / ROUNDS / SETTINGS_FILE).unlink(missing_ok=True)
+    elif (target / MDP_FILE).is_file():
         raise CheckpointError(
             f"{target} holds a run on the environment's table of transitions; choose another folder, or leave --cells "
             "out to go on with it"
         )
-    if target.exists() and (not target.is_dir() or holds_files(target)):
+    elif target.exists() and (not target.is_dir() or holds_files(target)):
         raise CheckpointError(f"{target} is not empty and holds no run; choose a new folder")
     target.mkdir(parents=True, exist_ok=True)
     header = {"format": ENVIRONMENT.name, "version": ENVIRONMENT.version, "senses": described}

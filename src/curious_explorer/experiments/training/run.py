@@ -56,7 +56,7 @@ def train_into(
     settings.algorithm_class()  # everything is checked before anything is written
     check_fits(settings.environment, reset_model)
     kept = TrainingFolder(folder)
-    settings = kept.claim(settings, "none" if reset_model is None else fingerprint(reset_model))
+    settings = kept.claim(settings, _starts(reset_model))
     saved = kept.load()
     with private_randomness(settings.seed, threads=1):  # more threads than one make a small network slower
         learner = Learner(settings, reset_model, None if tensorboard is None else str(tensorboard))
@@ -130,8 +130,15 @@ def check_fits(environment: str, reset_model: ResetModel | None) -> None:
         env.close()
 
 
+def _starts(reset_model: ResetModel | None) -> dict[str, str]:
+    """Where episodes begin, in plain data that two trainings can be told apart by."""
+    if reset_model is None:
+        return {"reset_model": "none"}
+    return {"reset_model": fingerprint(reset_model), "weighting": reset_model.weighting}
+
+
 def fingerprint(model: ResetModel) -> str:
-    """What tells a reset model from others."""
+    """What tells a reset model from others, but for how its rounds are weighed."""
     digest = hashlib.sha256(f"{model.gamma} {model.senses.description()}".encode())
     for policy in model.policies:
         digest.update(
@@ -139,5 +146,4 @@ def fingerprint(model: ResetModel) -> str:
         )
     for cell in model.senses.cells.discovered():
         digest.update(cell.encode())
-    digest.update(model.shares.tobytes())
-    return f"{model.weighting} {digest.hexdigest()}"
+    return digest.hexdigest()

@@ -42,13 +42,13 @@ class TrainingFolder:
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder)
 
-    def claim(self, settings: TrainingSettings, reset_model: str) -> TrainingSettings:
+    def claim(self, settings: TrainingSettings, starts: dict[str, str]) -> TrainingSettings:
         """Make the folder this training's, or refuse one that is something else's; returns the settings to go on with.
 
-        ``reset_model`` tells one reset model from others. Only the number of samples may grow from one call to the
+        ``starts`` says where episodes begin. Only the number of samples may grow from one call to the
         next: then the training goes on.
         """
-        described = json.loads(json.dumps(asdict(settings) | {"reset_model": reset_model}))
+        described = json.loads(json.dumps(asdict(settings) | starts))
         stored = self.path / SETTINGS_FILE
         if stored.is_file():
             found = self._settings()

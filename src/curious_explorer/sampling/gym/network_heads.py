@@ -32,6 +32,10 @@ class Head(ABC):
         """One draw for each row of outputs."""
 
     @abstractmethod
+    def likeliest(self, outputs: Singles) -> Rows:
+        """The likeliest of all draws for each row of outputs."""
+
+    @abstractmethod
     def to_actions(self, draws: Rows) -> list[Any]:
         """The environment's actions."""
 
@@ -57,6 +61,12 @@ class Categorical(Head):
     def draw(self, outputs: Singles, generator: np.random.Generator) -> Rows:
         """The number of an action, shape (N, 1)."""
         return pick(outputs, generator)[:, None]
+
+    def likeliest(self, outputs: Singles) -> Rows:
+        """The number of the likeliest action, shape (N, 1)."""
+        _check(outputs)
+        numbers: Rows = np.argmax(outputs, axis=1)[:, None]
+        return numbers
 
     def to_actions(self, draws: Rows) -> list[Any]:
         """Whole numbers."""
@@ -87,8 +97,15 @@ class MultiCategorical(Head):
 
     def draw(self, outputs: Singles, generator: np.random.Generator) -> Rows:
         """A number for each of them, shape (N, D)."""
-        pieces = np.split(outputs, np.cumsum(self._counts)[:-1], axis=1)
-        return np.stack([pick(piece, generator) for piece in pieces], axis=1)
+        return np.stack([pick(piece, generator) for piece in self._pieces(outputs)], axis=1)
+
+    def likeliest(self, outputs: Singles) -> Rows:
+        """The likeliest number of each, shape (N, D)."""
+        _check(outputs)
+        return np.stack([piece.argmax(axis=1) for piece in self._pieces(outputs)], axis=1)
+
+    def _pieces(self, outputs: Singles) -> list[Singles]:
+        return np.split(outputs, np.cumsum(self._counts)[:-1], axis=1)
 
     def to_actions(self, draws: Rows) -> list[Any]:
         """Arrays of whole numbers."""
@@ -115,6 +132,11 @@ class Bernoulli(Head):
         with np.errstate(over="ignore"):
             chance = 1.0 / (1.0 + np.exp(-outputs.astype(np.float64)))
         return (generator.random(outputs.shape) < chance).astype(np.int8)
+
+    def likeliest(self, outputs: Singles) -> Rows:
+        """The likelier value of each bit, shape (N, D)."""
+        _check(outputs)
+        return (outputs > 0.0).astype(np.int8)
 
     def to_actions(self, draws: Rows) -> list[Any]:
         """Arrays of bits."""
@@ -152,6 +174,11 @@ class Gaussian(Head):
         """Numbers without bounds, shape (N, D)."""
         _check(outputs)
         return (outputs + self._std * generator.standard_normal(outputs.shape)).astype(np.float32)
+
+    def likeliest(self, outputs: Singles) -> Rows:
+        """The means, shape (N, D)."""
+        _check(outputs)
+        return outputs.astype(np.float32)
 
     def to_actions(self, draws: Rows) -> list[Any]:
         """Arrays of the box's shape, inside its bounds."""

@@ -123,8 +123,12 @@ class NetworkPolicy(ObservationPolicy):
         return values
 
     def act(self, observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
-        """An action of the environment for each observation."""
+        """An action of the environment for each observation, drawn."""
         return self.head.to_actions(self.head.draw(self.outputs(self.features(observations)), generator))
+
+    def act_likeliest(self, observations: Sequence[Any]) -> list[Any]:
+        """The likeliest action for each observation; `train` evaluates so unless it is told ``--stochastic``."""
+        return self.head.to_actions(self.head.likeliest(self.outputs(self.features(observations))))
 
     def encode(self) -> bytes:
         """A safetensors file: weights as tensors, everything else as JSON in its metadata."""
