@@ -1,8 +1,9 @@
 """``python -m benchmarks.executors``: the reproduction's grid inline, in processes and on a local Ray cluster.
 
 One run, in turns, so that whatever else the machine does meets all three. Every executor does the whole grid into a
-folder of its own, by a command of its own, and ``summary.json`` and ``results.csv`` have to be the same bytes. Ray's
-time includes starting its cluster and stopping it, which is also timed alone.
+folder of its own, by a command of its own, and ``summary.json`` and ``results.csv`` have to be the same bytes. A grid's
+time ends with its last result: workers and Ray's cluster end in the background. Starting and stopping are also timed
+alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Turn:
     """One executor doing the grid once."""
 
     grid: float
-    """Seconds of all runs, executor started and stopped."""
+    """Seconds of all runs, with starting the executor."""
     startup: float
     """Seconds of one job that does nothing, executor started and stopped."""
     work: float
@@ -42,12 +43,12 @@ def do_grid(name: str, workers: int, seeds: int, folder: Path) -> Turn:
     """One turn, in this process; leaves the tables in the folder."""
     executor = make_executor(name, workers=1 if name == "inline" else workers)
     began = time.perf_counter()
-    # As many as there are workers, so that each of them starts.
-    list(executor.run(abs, range(workers)))
-    startup = time.perf_counter() - began
-    began = time.perf_counter()
     runs = conduct(Study(seeds=seeds), folder, executor=executor)
     grid = time.perf_counter() - began
+    began = time.perf_counter()
+    # As many as there are workers, so that each of them starts; a cluster that is still stopping is waited for first.
+    list(executor.run(abs, range(workers)))
+    startup = time.perf_counter() - began
     (folder / "summary.json").write_text(summary_text(runs))
     (folder / "results.csv").write_text(results_csv(runs))
     return Turn(grid, startup, sum(run.seconds for run in runs))
