@@ -23,9 +23,9 @@ from benchmarks.rivals import ToyTextEnv
 from benchmarks.rlberry_rival import speed_beside_rlberry
 from benchmarks.studies import WORKERS, fraction_of_optimum, samples_to
 from curious_explorer import TabularWorld
-from curious_explorer.baselines import METHODS
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.explorers.methods import METHODS
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 GAMMA, TARGET, SEEDS = 0.95, 0.99, 5
 ENVIRONMENTS: dict[str, Callable[[int], FiniteMDP]] = {

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from curious_explorer import TRPO, TabularWorld, explore, theory
 from curious_explorer.environments import combination_lock, garnet
-from curious_explorer.explorer import ExactVisits, constant, linear, paper_linear
-from curious_explorer.explorer.thresholds import Schedule, default_beta
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.optimizers import Planner
+from curious_explorer.explorers.exact_visits import ExactVisits
+from curious_explorer.explorers.thresholds import Schedule, constant, default_beta, linear, paper_linear
+from curious_explorer.learners.exact_planner import Planner
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 DEPTH = 20
 GAMMA = 0.9

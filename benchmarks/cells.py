@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.studies import run_all
-from curious_explorer.experiments.cells import Cell, grid
-from curious_explorer.experiments.executors import EXECUTORS, make_executor
-from curious_explorer.experiments.presets import tuned_settings
-from curious_explorer.experiments.running import CellRun, run_cell
+from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
+from curious_explorer.studies.paper_grid import Cell, grid
+from curious_explorer.studies.paper_run import CellRun, run_cell
+from curious_explorer.studies.presets import tuned_settings
 
 
 def run(job: tuple[Cell, int]) -> CellRun:

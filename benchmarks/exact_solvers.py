@@ -21,8 +21,11 @@ from rich.table import Table
 from scipy import sparse
 
 from curious_explorer.environments import combination_lock, garnet
-from curious_explorer.exact import evaluation_report, max_visitation_report, solve, visitation_report
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.exact.evaluation import evaluation_report
+from curious_explorer.exact.max_visitation import max_visitation_report
+from curious_explorer.exact.optimal import solve
+from curious_explorer.exact.visitation import visitation_report
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 GAMMA = 0.95
 LARGE = 10**6

@@ -22,9 +22,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from curious_explorer.experiments.executors import EXECUTORS, available_cores, make_executor
-from curious_explorer.experiments.study import Study, conduct
-from curious_explorer.experiments.summary import results_csv, summary_text
+from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
+from curious_explorer.studies.executors.local import available_cores
+from curious_explorer.studies.paper_summary import results_csv, summary_text
+from curious_explorer.studies.study import Study, conduct
 
 
 @dataclass(frozen=True)

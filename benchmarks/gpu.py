@@ -24,10 +24,10 @@ import triton  # type: ignore[import-untyped,unused-ignore]
 
 from curious_explorer import TabularWorld, visit
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.sampling import RollIn
-from curious_explorer.sampling.gpu import batches
-from curious_explorer.sampling.gpu.device import find_device
+from curious_explorer.gpu import batches
+from curious_explorer.gpu.device import find_device
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.worlds.roll_in import RollIn
 
 GAMMA = 0.95
 PORTION = 1 << 22

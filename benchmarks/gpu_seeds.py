@@ -18,19 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from curious_explorer import TabularWorld, explore, improve
-from curious_explorer.experiments.cells import ENVIRONMENTS, OPTIMIZERS, Cell, grid
-from curious_explorer.experiments.figures.canvas import save_figure
-from curious_explorer.experiments.figures.seeds import draw_seeds
-from curious_explorer.experiments.many_seeds import (
-    LABELS,
-    QUANTILES,
-    SOLVED,
-    SeedRuns,
-    exact_values,
-    run_cell_for_seeds,
-)
-from curious_explorer.experiments.presets import PRESETS, CellSettings, settings_of
 from curious_explorer.files import write_atomically
+from curious_explorer.studies.figures.canvas import save_figure
+from curious_explorer.studies.figures.seeds import draw_seeds
+from curious_explorer.studies.many_seeds import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_cell_for_seeds
+from curious_explorer.studies.paper_grid import ENVIRONMENTS, OPTIMIZERS, Cell, grid
+from curious_explorer.studies.presets import PRESETS, CellSettings, settings_of
 
 PHASES = {
     "exploration": "exploration",
@@ -129,7 +122,7 @@ def main() -> None:
     if given.draw is not None:
         draw(given.draw)
         return
-    from curious_explorer.explorer.many_seeds import SeededWorlds
+    from curious_explorer.gpu.seeded_worlds import SeededWorlds
 
     began = time.perf_counter()
     cells = []

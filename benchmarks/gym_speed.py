@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_explorer import Cells, GridCells, GymWorld, MiniGridCells
-from curious_explorer.sampling import RollIn
-from curious_explorer.sampling.gym.making import make_by_id
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.worlds.roll_in import RollIn
 
 PORTIONS = 15
 TARGET = 0.7

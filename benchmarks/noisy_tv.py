@@ -19,9 +19,9 @@ from rich.table import Table
 
 from curious_explorer import TRPO, TabularWorld, explore, visitation
 from curious_explorer.environments import noisy_tv
-from curious_explorer.experiments.comparison.grid import TARGET, Comparison
-from curious_explorer.experiments.comparison.report import compare
-from curious_explorer.experiments.comparison.summary import Results
+from curious_explorer.studies.comparison.compare_study import compare
+from curious_explorer.studies.comparison.comparison_grid import TARGET, Comparison
+from curious_explorer.studies.comparison.comparison_summary import Results
 
 GAMMA, ROUNDS, STEPS = 0.95, 20, 50_000
 BUDGET = 100_000

@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks.studies import Outcome, asked_for, fraction_of_optimum, run_all, table_of
 from curious_explorer import TRPO, OffPolicy, TabularWorld, explore, improve
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.explorer import FreshVisits, LearningVisits
+from curious_explorer.explorers.visits import FreshVisits, LearningVisits
 
 GAMMA, DEPTH, SEEDS = 0.95, 20, 10
 OPTIONS = ("default", "visits while learning", "off-policy", "combined")

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.toy_text.utils import categorical_sample
 
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 Policy = np.ndarray[Any, np.dtype[np.float64]]
 

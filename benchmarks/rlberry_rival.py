@@ -20,9 +20,9 @@ import numpy as np
 from rich.table import Table
 
 from curious_explorer import TabularWorld
-from curious_explorer.baselines import METHODS
 from curious_explorer.environments import combination_lock
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.explorers.methods import METHODS
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 GAMMA, HORIZON, ROUNDS = 0.95, 90, 3
 LONG_RUN = 1_000_000

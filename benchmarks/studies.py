@@ -14,8 +14,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from curious_explorer import TabularWorld, evaluate, solve
-from curious_explorer.experiments.executors import EXECUTORS, Executor, Processes, make_executor
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
+from curious_explorer.studies.executors.executor import Executor
+from curious_explorer.studies.executors.local import Processes
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -18,9 +18,9 @@ from rich.table import Table
 from benchmarks import rivals
 from curious_explorer import TRPO, TabularWorld, visit
 from curious_explorer.environments import combination_lock, garnet
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.sampling import RollIn
-from curious_explorer.sampling.tables import composed_log2_size
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.worlds.alias_tables import composed_log2_size
+from curious_explorer.worlds.roll_in import RollIn
 
 GAMMA = 0.95
 

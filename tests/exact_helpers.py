@@ -9,7 +9,7 @@ from quantecon.markov import DiscreteDP
 from scipy import sparse
 from scipy.optimize import linprog
 
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 
 def random_mdp(seed: int, num_states: int = 8, num_actions: int = 3, *, density: float = 0.5) -> FiniteMDP:

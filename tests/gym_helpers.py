@@ -7,8 +7,8 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer import ResetModel
-from curious_explorer.sampling import RollIn
-from curious_explorer.sampling.policies import ObservationPolicy
+from curious_explorer.worlds.policies import ObservationPolicy
+from curious_explorer.worlds.roll_in import RollIn
 
 
 class Counting(gymnasium.Wrapper):
@@ -111,8 +111,10 @@ def table(world, seed):
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def random_reset_model(mdp_or_world, seed=0, gamma=0.8, policies=3, senses=None):
-    return ResetModel([table(mdp_or_world, seed + k) for k in range(policies)], gamma=gamma, senses=senses)
+def random_reset_model(mdp_or_world, seed=0, gamma=0.8, policies=3, discretisation=None):
+    return ResetModel(
+        [table(mdp_or_world, seed + k) for k in range(policies)], gamma=gamma, discretisation=discretisation
+    )
 
 
 def a_roll_in(mdp, seed):

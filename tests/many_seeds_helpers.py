@@ -3,8 +3,8 @@
 import torch
 
 from curious_explorer import TabularWorld
-from curious_explorer.explorer.many_seeds import ManyStatistics
-from curious_explorer.sampling import RollIn
+from curious_explorer.gpu.many_worlds import ManyStatistics
+from curious_explorer.worlds.roll_in import RollIn
 
 
 class StackedWorlds:

@@ -25,7 +25,7 @@ def stream_key(seed, stream):
     return mix64((mix64(seed) + stream * GOLDEN) & MASK)
 
 
-class Draws:
+class RandomStream:
     """The draws of one walk, read in order."""
 
     def __init__(self, key, walk):
@@ -98,7 +98,7 @@ def step(mdp, policy, state, draws):
 
 def walk_composed(tables, mdp, roll_in, key, walk):
     """One walk through composed alias tables: (end, steps). ``tables`` as built by the library, read by hand."""
-    draws = Draws(key, walk)
+    draws = RandomStream(key, walk)
     chain = choose(tables["chains"], draws)
     state = choose(tables["start"], draws)
     steps = 0
@@ -158,7 +158,7 @@ def episode_statistics(
     seen = Counter()
     returns, lengths, samples = [], [], 0
     for episode in range(episodes):
-        draws = Draws(key, episode)
+        draws = RandomStream(key, episode)
         while True:
             state, steps = roll_in_by_steps(tables, mdp, roll_in, draws)
             samples += steps

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from curious_explorer.mdp import FiniteMDP, RewardScale
+from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 
 unit_floats = st.floats(0.0, 1.0, allow_subnormal=False)
 

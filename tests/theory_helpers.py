@@ -6,9 +6,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from curious_explorer import FiniteMDP, TabularWorld, explore
-from curious_explorer.exact import solve
-from curious_explorer.explorer import ExactVisits
-from curious_explorer.optimizers.protocol import LearningCurve, OptimizerResult
+from curious_explorer.exact.optimal import solve
+from curious_explorer.explorers.exact_visits import ExactVisits
+from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult
 
 
 class KnowingOptimizer:

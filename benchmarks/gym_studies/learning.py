@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from benchmarks.gym_studies.distillation import DistillationBonus
 from benchmarks.gym_studies.tasks import PPO_SETTINGS, WEIGHTINGS, Env, Task
 from curious_explorer import GymWorld, ResetModel, RestartWrapper, explore
-from curious_explorer.experiments.training.metering import Meter, Metered
+from curious_explorer.sb3.metering import Meter, Metered
 
 NUM_ENVS = 8
 EVALUATIONS = 8

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.gym_studies.tasks import WEIGHTINGS
 from curious_explorer import TRPO, FiniteMDP, TabularWorld, evaluate, explore, improve, solve
-from curious_explorer.baselines import UCBQLearning
+from curious_explorer.explorers.q_learning import UCBQLearning
 
 GAMMA = 0.99
 

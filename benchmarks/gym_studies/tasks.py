@@ -16,11 +16,12 @@ import numpy as np
 from gymnasium.wrappers import TimeLimit
 
 import curious_explorer  # noqa: F401  (registers the combination lock)
-from curious_explorer.explorer.thresholds import constant
-from curious_explorer.explorer.visits import OccupancyVisits, Visits
-from curious_explorer.optimizers import ModelBased
-from curious_explorer.optimizers.protocol import Optimizer
-from curious_explorer.sampling.gym import Cells, DiscreteCells, FunctionCells, GridCells, MiniGridCells
+from curious_explorer.explorers.thresholds import constant
+from curious_explorer.explorers.visits import OccupancyVisits, Visits
+from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells
+from curious_explorer.gym.hashed_cells import MiniGridCells
+from curious_explorer.learners.model_based import ModelBased
+from curious_explorer.learners.optimizer import Optimizer
 
 Env = gymnasium.Env[Any, Any]
 

@@ -12,45 +12,41 @@ from typing import TYPE_CHECKING, Any
 from curious_explorer.registration import register_environments
 
 if TYPE_CHECKING:
-    from curious_explorer.exact import evaluate as evaluate
-    from curious_explorer.exact import solve as solve
+    from curious_explorer.exact.evaluation import evaluate as evaluate
     from curious_explorer.exact.max_visitation import max_visitation as max_visitation
+    from curious_explorer.exact.optimal import solve as solve
     from curious_explorer.exact.visitation import visitation as visitation
-    from curious_explorer.explorer import Exploration as Exploration
-    from curious_explorer.explorer import explore as explore
-    from curious_explorer.explorer import improve as improve
-    from curious_explorer.mdp import FiniteMDP as FiniteMDP
-    from curious_explorer.mdp import MDPBuilder as MDPBuilder
-    from curious_explorer.mdp import RewardScale as RewardScale
-    from curious_explorer.optimizers import SB3 as SB3
-    from curious_explorer.optimizers import TRPO as TRPO
-    from curious_explorer.optimizers import ModelBased as ModelBased
-    from curious_explorer.optimizers import OffPolicy as OffPolicy
-    from curious_explorer.optimizers import Planner as Planner
-    from curious_explorer.optimizers import Reinforce as Reinforce
-    from curious_explorer.reset import ResetModel as ResetModel
-    from curious_explorer.sampling import TabularWorld as TabularWorld
-    from curious_explorer.sampling import World as World
-    from curious_explorer.sampling.gym import Cells as Cells
-    from curious_explorer.sampling.gym import FunctionCells as FunctionCells
-    from curious_explorer.sampling.gym import GridCells as GridCells
-    from curious_explorer.sampling.gym import GymWorld as GymWorld
-    from curious_explorer.sampling.gym import HashedCells as HashedCells
-    from curious_explorer.sampling.gym import MiniGridCells as MiniGridCells
-    from curious_explorer.sampling.gym import QuantileCells as QuantileCells
-    from curious_explorer.sampling.visit import visit as visit
-    from curious_explorer.wrappers import RestartWrapper as RestartWrapper
+    from curious_explorer.explorers.curious_explorer import explore as explore
+    from curious_explorer.explorers.exploration import Exploration as Exploration
+    from curious_explorer.gym.cells import Cells as Cells
+    from curious_explorer.gym.cells import FunctionCells as FunctionCells
+    from curious_explorer.gym.cells import GridCells as GridCells
+    from curious_explorer.gym.cells import QuantileCells as QuantileCells
+    from curious_explorer.gym.gym_world import GymWorld as GymWorld
+    from curious_explorer.gym.hashed_cells import HashedCells as HashedCells
+    from curious_explorer.gym.hashed_cells import MiniGridCells as MiniGridCells
+    from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
+    from curious_explorer.learners.exact_planner import Planner as Planner
+    from curious_explorer.learners.improve import improve as improve
+    from curious_explorer.learners.model_based import ModelBased as ModelBased
+    from curious_explorer.learners.off_policy import OffPolicy as OffPolicy
+    from curious_explorer.learners.reinforce import Reinforce as Reinforce
+    from curious_explorer.learners.trpo import TRPO as TRPO
+    from curious_explorer.mdp.builder import MDPBuilder as MDPBuilder
+    from curious_explorer.mdp.finite_mdp import FiniteMDP as FiniteMDP
+    from curious_explorer.mdp.finite_mdp import RewardScale as RewardScale
+    from curious_explorer.resets.reset_model import ResetModel as ResetModel
+    from curious_explorer.sb3.sb3_optimizer import SB3 as SB3
+    from curious_explorer.worlds.tabular_world import TabularWorld as TabularWorld
+    from curious_explorer.worlds.visit import visit as visit
+    from curious_explorer.worlds.world import World as World
 
 __version__ = "0.1.0"
 
 _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
-    "explorer": ("Exploration", "explore", "improve"),
-    "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
-    "optimizers": ("ModelBased", "OffPolicy", "Planner", "Reinforce", "SB3", "TRPO"),
-    "reset": ("ResetModel",),
-    "sampling": ("TabularWorld", "World", "visit"),
-    "sampling.gym": (
+    "explorers": ("Exploration", "explore"),
+    "gym": (
         "Cells",
         "FunctionCells",
         "GridCells",
@@ -58,11 +54,16 @@ _NAMES_BY_HOME = {
         "HashedCells",
         "MiniGridCells",
         "QuantileCells",
+        "RestartWrapper",
     ),
-    "wrappers": ("RestartWrapper",),
+    "learners": ("ModelBased", "OffPolicy", "Planner", "Reinforce", "TRPO", "improve"),
+    "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
+    "resets": ("ResetModel",),
+    "sb3": ("SB3",),
+    "worlds": ("TabularWorld", "World", "visit"),
 }
 _HOME = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
-_SUBMODULES = ("environments", *(home for home in _NAMES_BY_HOME if "." not in home), "theory", "baselines")
+_SUBMODULES = ("baselines", "environments", "theory", *_NAMES_BY_HOME)
 
 __all__ = [*_HOME, *_SUBMODULES]
 

@@ -32,7 +32,7 @@ class CellError(ValueError):
 
 
 class ActionError(ValueError):
-    """An action space has no finite menu of actions, or the one given does not fit."""
+    """An action space has no finite action_set of actions, or the one given does not fit."""
 
 
 class EnvironmentFailureError(RuntimeError):

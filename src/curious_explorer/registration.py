@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 
 NAMESPACE = "curious_explorer"
-_ENTRY_POINT = "curious_explorer.environments.tabular_env:make_tabular_env"
+_ENTRY_POINT = "curious_explorer.gym.tabular_env:make_tabular_env"
 
 ENVIRONMENT_IDS = {
     f"{NAMESPACE}/CrossroadTraps-v0": "crossroad_traps",

@@ -72,7 +72,7 @@ def demo(
 
     console = Console()
     console.print(f"Exploring a combination lock of depth {depth}. The first run ever compiles for about a minute.")
-    from curious_explorer.experiments.demonstration import demonstrate
+    from curious_explorer.studies.demonstration import demonstrate
 
     with console.status("Working"):
         result = demonstrate(out, depth=depth, seed=seed, progress=False)

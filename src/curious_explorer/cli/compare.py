@@ -20,8 +20,8 @@ from curious_explorer.cli.executor_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from curious_explorer.experiments.comparison.running import ComparisonRun
-    from curious_explorer.experiments.comparison.summary import Results
+    from curious_explorer.studies.comparison.comparison_run import ComparisonRun
+    from curious_explorer.studies.comparison.comparison_summary import Results
 
 ENVIRONMENTS_HELP = "Separated by commas; dcl/20@4000000 has a budget of its own."
 
@@ -46,9 +46,9 @@ def compare(
     """Compare exploration methods at equal sample budgets: table, figures, data and a page to look at."""
     from rich.console import Console
 
-    from curious_explorer.experiments.comparison.grid import Comparison
-    from curious_explorer.experiments.comparison.methods import DEFAULT_METHODS
-    from curious_explorer.experiments.comparison.report import PAGE, compare
+    from curious_explorer.studies.comparison.compare_study import PAGE, compare
+    from curious_explorer.studies.comparison.comparison_grid import Comparison
+    from curious_explorer.studies.comparison.methods import DEFAULT_METHODS
 
     console = Console()
     if listing:
@@ -119,8 +119,8 @@ def show_names(console: Console) -> None:
     from rich.table import Table
 
     from curious_explorer.environments.naming import SHORT_NAMES
-    from curious_explorer.experiments.comparison.grid import repr_of
-    from curious_explorer.experiments.comparison.methods import METHODS, make_method
+    from curious_explorer.studies.comparison.comparison_grid import repr_of
+    from curious_explorer.studies.comparison.methods import METHODS, make_method
 
     table = Table(title="Methods", pad_edge=False)
     table.add_column("id", no_wrap=True)
@@ -140,7 +140,7 @@ def show(console: Console, results: Results) -> None:
     """The two tables: all environments together, and samples to the target on each."""
     from rich.table import Table
 
-    from curious_explorer.experiments.comparison.grid import TARGET
+    from curious_explorer.studies.comparison.comparison_grid import TARGET
 
     summary = results.summary
     table = Table(title="All environments together", pad_edge=False)

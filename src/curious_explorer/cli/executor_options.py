@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from curious_explorer.experiments.executors import Executor
+    from curious_explorer.studies.executors.executor import Executor
 
 PANEL = "Where to run (results do not depend on it)"
 
@@ -55,7 +55,9 @@ def chosen_executor(
     name: str | None, workers: int | None, ray_address: str | None, ray_cpus: float | None, ray_gpus: float | None
 ) -> Executor:
     """The executor that the options describe."""
-    from curious_explorer.experiments.executors import Ray, available_cores, make_executor
+    from curious_explorer.studies.executors.choosing import make_executor
+    from curious_explorer.studies.executors.local import available_cores
+    from curious_explorer.studies.executors.on_ray import Ray
 
     if name == "ray":
         cpus, gpus = 1 if ray_cpus is None else ray_cpus, 0 if ray_gpus is None else ray_gpus

@@ -16,8 +16,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from curious_explorer.experiments.gym_exploration import GymRun
-    from curious_explorer.mdp import FiniteMDP
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
+    from curious_explorer.studies.gym_exploration import GymRun
 
 Named = TypeVar("Named")
 Environment = Annotated[
@@ -103,9 +103,9 @@ def explore(
     """Explore an environment from its own start, and save the reset model."""
     from rich.console import Console
 
-    from curious_explorer.experiments.exploration_run import SCHEDULES
-    from curious_explorer.experiments.gym_exploration import NEURAL, TABULAR
-    from curious_explorer.experiments.subjects import is_gymnasium_id, table_behind
+    from curious_explorer.studies.environment_ids import is_gymnasium_id, table_behind
+    from curious_explorer.studies.gym_exploration import NEURAL, TABULAR
+    from curious_explorer.studies.table_exploration import SCHEDULES
 
     if optimizer is not None:
         named(optimizer, dict.fromkeys((*TABULAR, *NEURAL), True), "optimizer")
@@ -154,10 +154,10 @@ def _explore_table(
     seed: int,
     record: bool | None,
 ) -> None:
-    from curious_explorer.experiments.exploration_run import OPTIMIZERS, RESETS, SCHEDULES, explore_into
-    from curious_explorer.experiments.spending import Spending
-    from curious_explorer.experiments.subjects import is_gymnasium_id
-    from curious_explorer.explorer.thresholds import default_beta
+    from curious_explorer.explorers.thresholds import default_beta
+    from curious_explorer.studies.environment_ids import is_gymnasium_id
+    from curious_explorer.studies.spending import Spending
+    from curious_explorer.studies.table_exploration import OPTIMIZERS, RESETS, SCHEDULES, explore_into
 
     discount = 0.95 if gamma is None else gamma
     if samples is not None:
@@ -206,10 +206,10 @@ def _explore_by_steps(
     seed: int,
     record: bool | None,
 ) -> None:
-    from curious_explorer.experiments.exploration_run import SCHEDULES
-    from curious_explorer.experiments.gym_exploration import NEURAL, explore_gym_into, make_optimizer, open_world
-    from curious_explorer.experiments.spending import Spending
-    from curious_explorer.explorer.thresholds import default_beta
+    from curious_explorer.explorers.thresholds import default_beta
+    from curious_explorer.studies.gym_exploration import NEURAL, explore_gym_into, make_optimizer, open_world
+    from curious_explorer.studies.spending import Spending
+    from curious_explorer.studies.table_exploration import SCHEDULES
 
     if record and optimizer in NEURAL:
         raise ValueError(f"--record keeps the transitions of cells, which {optimizer} does not see; leave it out")
@@ -222,7 +222,7 @@ def _explore_by_steps(
     )
     learner = make_optimizer(optimizer, spending)
     world = open_world(environment, seed=seed, **stepping)
-    kind = world.senses.cells.description()["kind"]
+    kind = world.discretisation.cells.description()["kind"]
     console.print(
         f"{environment}: stepping in the environment, {world.num_states:,} cells ({kind}), {world.num_actions} "
         f"actions; {spending.samples:,} samples in {spending.rounds} rounds.",
@@ -244,15 +244,15 @@ def _explore_by_steps(
 
 def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Path) -> None:
     """What came of it, and how to go on."""
-    from curious_explorer.experiments.exploration_run import RESETS
+    from curious_explorer.studies.table_exploration import RESETS
 
     exploration = run.exploration
     visited = exploration.total_visited > 0
     reached = visited.copy()
     for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
         reached |= False if round_.occupancy is None else round_.occupancy > 0
-    assert exploration.senses is not None
-    cells = len(exploration.senses.cells.discovered()) or exploration.senses.cells.count
+    assert exploration.discretisation is not None
+    cells = len(exploration.discretisation.cells.discovered()) or exploration.discretisation.cells.count
     learned = sum(round_.learning_samples for round_ in exploration.rounds)
     console.print(
         f"{run.samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of {cells:,} cells reached, "
@@ -262,7 +262,7 @@ def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Pa
         console.print(f"It took fewer samples than the {samples:,} it was given: it found nothing new within reach.")
     console.print(f"Picture: {run.picture}", soft_wrap=True, markup=False)
     command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
-    described = exploration.senses.cells.description()
+    described = exploration.discretisation.cells.description()
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
         command += f" --cell-function {described['function']}"
     console.print(f"Reset model: {out / RESETS}   (ResetModel.load; {command})", soft_wrap=True, markup=False)

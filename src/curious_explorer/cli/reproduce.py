@@ -21,8 +21,8 @@ from curious_explorer.cli.executor_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from curious_explorer.experiments.reproduction import Reproduction
-    from curious_explorer.experiments.running import CellRun
+    from curious_explorer.studies.paper_run import CellRun
+    from curious_explorer.studies.reproduction import Reproduction
 
 COMPARISON_HELP = "A folder that compare has filled; it becomes a section of the page."
 FIRST_TIME = "The first run ever compiles for about a minute."
@@ -47,8 +47,8 @@ def reproduce(
     """Reproduce the paper's experiments: runs, tables, figures, video and a page to look at."""
     from rich.console import Console
 
-    from curious_explorer.experiments.reproduction import QUICK_SEEDS, reproduce
-    from curious_explorer.experiments.study import Study
+    from curious_explorer.studies.reproduction import QUICK_SEEDS, reproduce
+    from curious_explorer.studies.study import Study
 
     study = Study(
         preset=preset,
@@ -127,9 +127,9 @@ def show(console: Console, result: Reproduction) -> None:
     """The table, where the time went, and where to look."""
     from rich.table import Table
 
-    from curious_explorer.experiments.findings import NOT_REPRODUCED, PAST, REPRODUCED, findings
-    from curious_explorer.experiments.running import ARMS
-    from curious_explorer.experiments.summary import by_cell, spread
+    from curious_explorer.studies.findings import NOT_REPRODUCED, PAST, REPRODUCED, findings
+    from curious_explorer.studies.paper_run import ARMS
+    from curious_explorer.studies.paper_summary import by_cell, spread
 
     table = Table(
         pad_edge=False, title=f"Share of the best possible value, from the start (preset {result.study.preset})"

@@ -64,8 +64,8 @@ def certify(
     """
     from curious_explorer import theory
     from curious_explorer.environments.naming import find_environment
-    from curious_explorer.experiments.exploration_run import load_run
-    from curious_explorer.sampling import TabularWorld
+    from curious_explorer.studies.table_exploration import load_run
+    from curious_explorer.worlds.tabular_world import TabularWorld
 
     explored = load_run(run, None if environment is None else find_environment(environment))
     world = TabularWorld(explored.mdp, seed=seed)

@@ -12,8 +12,8 @@ from curious_explorer.cli.exploring import kept, see_own_modules
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from curious_explorer.experiments.training.evaluation import Evaluated
-    from curious_explorer.experiments.training.run import Training
+    from curious_explorer.sb3.training import Training
+    from curious_explorer.sb3.training_evaluation import Evaluated
 
 EVALUATING = "Evaluation, from the environment's own start"
 
@@ -67,11 +67,11 @@ def train(
     """Train from explored resets, and evaluate from the environment's own start."""
     from rich.console import Console
 
-    from curious_explorer.experiments.cell_names import named_function
-    from curious_explorer.experiments.subjects import reset_model_folder
-    from curious_explorer.experiments.training.run import check_fits, train_into
-    from curious_explorer.experiments.training.settings import TrainingSettings, hyperparameters
-    from curious_explorer.reset import ResetModel
+    from curious_explorer.gym.cell_names import named_function
+    from curious_explorer.resets.reset_model import ResetModel
+    from curious_explorer.sb3.training import check_fits, train_into
+    from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
+    from curious_explorer.studies.environment_ids import reset_model_folder
 
     see_own_modules(environment, cell_function or "")
     asked = TrainingSettings(

@@ -11,8 +11,8 @@ import numpy as np
 
 from curious_explorer.environments.crossroad_traps import FORWARD, NUM_ACTIONS
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count
 
 
 def agarwal_chain(length: int, *, permute_actions: int | None = 0) -> FiniteMDP:

@@ -19,9 +19,9 @@ depends there on the seed, and here the labels do; and that they observe feature
 from __future__ import annotations
 
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP, RewardScale
 from curious_explorer.mdp.builder import MDPBuilder
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
+from curious_explorer.validation import check_count
 
 START = "start"
 END_REWARDS = {"left": 5.0, "right": 2.0}

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_seed
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count, check_seed
 
 MOST_STATES = 100_000_000
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.builder import MDPBuilder
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count
 
 START = "start"
 END_A, END_B, LOCKED_END = "endA", "endB", "lockedEnd"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count
 
 NUM_ACTIONS = 4
 FORWARD = 0  # before labels are permuted

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP, RewardScale
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
+from curious_explorer.validation import check_count
 
 LEFT, RIGHT = 0, 1  # before labels are permuted
 MOVE_COST = 0.01

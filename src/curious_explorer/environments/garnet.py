@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.blocks import blocks
-from curious_explorer.mdp.validation import check_count, check_seed
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count, check_seed
 
 
 def garnet(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.mdp import FiniteMDP
 from curious_explorer.mdp.blocks import blocks
-from curious_explorer.mdp.validation import check_seed
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_seed
 
 
 def permute_action_labels(mdp: FiniteMDP, seed: int | None) -> FiniteMDP:

@@ -25,7 +25,7 @@ from curious_explorer.environments.garnet import garnet
 from curious_explorer.environments.noisy_tv import noisy_tv
 from curious_explorer.environments.one_way_maze import one_way_maze
 from curious_explorer.environments.river_swim import river_swim
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 if TYPE_CHECKING:
     import gymnasium

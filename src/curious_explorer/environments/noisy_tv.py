@@ -17,8 +17,8 @@ from scipy import sparse
 
 from curious_explorer.environments.grids import MOVES, neighbours
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count
 
 ACTIONS = (*MOVES, "watch")
 WATCH = len(MOVES)

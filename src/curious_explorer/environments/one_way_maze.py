@@ -24,8 +24,8 @@ from scipy.sparse import csgraph
 
 from curious_explorer.environments.grids import MOVES, neighbours
 from curious_explorer.environments.labels import action_labels
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_seed
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count, check_seed
 
 Indices = NDArray[np.integer]
 NORTH, EAST, SOUTH, WEST = range(4)

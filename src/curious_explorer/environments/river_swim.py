@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from curious_explorer.environments.labels import permute_action_labels
-from curious_explorer.mdp import FiniteMDP, RewardScale
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
+from curious_explorer.validation import check_count
 
 LEFT, RIGHT = 0, 1  # before labels are permuted
 SMALL_REWARD, LARGE_REWARD = 5.0, 10_000.0

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.compile import compiled
-from curious_explorer.exact.kernels import Floats, Integers, Order
+from curious_explorer.exact.kernels import Order
 from curious_explorer.exact.optimal_kernels import bellman_residual, policy_iteration
 from curious_explorer.exact.span_kernels import apply_rows
 
 
 @compiled
 def acyclic_block(
-    indptr: Integers, indices: Integers, data: Floats, num_actions: int, order: Order, targets: Order, gamma: float
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, order: Order, targets: Order, gamma: float
 ) -> Floats:
     """Optimal values, shape (S, block), of an MDP without cycles: one pass, successors first."""
     num_states = order.size
@@ -48,7 +49,7 @@ def acyclic_block(
 
 @compiled
 def optimality_block(
-    indptr: Integers, indices: Integers, data: Floats, num_actions: int, targets: Order, gamma: float, values: Floats,
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Order, gamma: float, values: Floats,
     updated: Floats
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """T v into ``updated`` for every target of the block; the least and largest entries of T v - v."""
@@ -83,7 +84,7 @@ def optimality_block(
 
 @compiled
 def span_block(
-    indptr: Integers, indices: Integers, data: Floats, num_actions: int, targets: Order, gamma: float, goal: float,
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Order, gamma: float, goal: float,
     budget: int
 ) -> tuple[Floats, Floats, int]:  # fmt: skip
     """Value iteration with MacQueen's bounds; values (S, block), the half-span of each target, sweeps."""
@@ -104,7 +105,7 @@ def span_block(
 
 @compiled
 def policy_iteration_targets(
-    indptr: Integers, indices: Integers, data: Floats, num_actions: int, targets: Order, gamma: float, start: Floats,
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Order, gamma: float, start: Floats,
     lower: int, upper: int, limit: int
 ) -> tuple[Floats, Floats, int]:  # fmt: skip
     """Policy iteration target by target; the value from the start, the Bellman residual, policies evaluated."""
@@ -127,7 +128,7 @@ def policy_iteration_targets(
 
 @compiled
 def block_residual(
-    indptr: Integers, indices: Integers, data: Floats, num_actions: int, targets: Order, gamma: float, values: Floats
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Order, gamma: float, values: Floats
 ) -> Floats:
     """The sup norm of T v - v for every target of the block."""
     low, high = optimality_block(indptr, indices, data, num_actions, targets, gamma, values, np.empty_like(values))

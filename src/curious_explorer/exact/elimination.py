@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.compile import compiled
-from curious_explorer.exact.kernels import Floats, Integers
 
 
 @compiled
 def fill_band(
-    indptr: Integers, indices: Integers, data: Floats, rows: Integers, gamma: float, lower: int, upper: int
+    indptr: Indices, indices: Indices, data: Floats, rows: Indices, gamma: float, lower: int, upper: int
 ) -> Floats:
     """The matrix gamma P in band storage; ``rows[s]`` is the compressed row that state s follows."""
     num_states = rows.size

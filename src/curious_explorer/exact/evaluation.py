@@ -16,11 +16,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact.linear import METHODS, System, solve_system
 from curious_explorer.exact.policy_chain import check_reward_table, policy_chain, shifted_rewards
-from curious_explorer.exact.report import ExactReport, Floats, check_method, require_accurate
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_gamma, check_policy
+from curious_explorer.exact.report import ExactReport, check_method, require_accurate
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_gamma, check_policy
 
 
 def evaluate(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, rewards: ArrayLike | None = None) -> Floats:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.exact.report import Floats
+from curious_explorer.arrays import Floats
 
 _WATCH_EVERY = 10
 

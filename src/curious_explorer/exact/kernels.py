@@ -13,10 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.compile import compiled
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int32]
 Order = NDArray[np.int64]
 
 _UNSEEN = -1
@@ -24,7 +23,7 @@ _DONE = -2
 
 
 @compiled
-def successors_first(indptr: Integers, indices: Integers, num_actions: int) -> Order:
+def successors_first(indptr: Indices, indices: Indices, num_actions: int) -> Order:
     """States ordered so that successors come first (self-loops apart); empty if the graph has a cycle.
 
     A depth-first search, which on a graph with cycles usually meets one at once.
@@ -66,7 +65,7 @@ def successors_first(indptr: Integers, indices: Integers, num_actions: int) -> O
 
 
 @compiled
-def bandwidths(indptr: Integers, indices: Integers, num_actions: int) -> tuple[int, int]:
+def bandwidths(indptr: Indices, indices: Indices, num_actions: int) -> tuple[int, int]:
     """How far below and above its own index a state's successors reach."""
     num_states = (indptr.size - 1) // num_actions
     lower = 0
@@ -80,7 +79,7 @@ def bandwidths(indptr: Integers, indices: Integers, num_actions: int) -> tuple[i
 
 
 @compiled
-def compose(indptr: Integers, indices: Integers, data: Floats, policy: Floats) -> tuple[Integers, Integers, Floats]:
+def compose(indptr: Indices, indices: Indices, data: Floats, policy: Floats) -> tuple[Indices, Indices, Floats]:
     """Compressed rows of P_pi, without actions of probability zero, each row divided by its sum.
 
     A successor that several actions share stays in as several entries; every use of the rows adds them up.
@@ -115,9 +114,7 @@ def compose(indptr: Integers, indices: Integers, data: Floats, policy: Floats) -
 
 
 @compiled
-def push_forward(
-    indptr: Integers, indices: Integers, data: Floats, order: Order, source: Floats, gamma: float
-) -> Floats:
+def push_forward(indptr: Indices, indices: Indices, data: Floats, order: Order, source: Floats, gamma: float) -> Floats:
     """The d with d = source + gamma P^T d on an acyclic chain: every state hands on what reached it, once."""
     visits = source.copy()
     for position in range(order.size - 1, -1, -1):
@@ -136,7 +133,7 @@ def push_forward(
 
 @compiled
 def substitute_back(
-    indptr: Integers, indices: Integers, data: Floats, order: Order, source: Floats, gamma: float
+    indptr: Indices, indices: Indices, data: Floats, order: Order, source: Floats, gamma: float
 ) -> Floats:
     """The v with v = source + gamma P v on an acyclic chain, successors first."""
     values = np.empty_like(source)

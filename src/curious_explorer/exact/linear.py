@@ -23,9 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact.iteration import Iterate, krylov, sweep_values, sweep_visits
 from curious_explorer.exact.policy_chain import Rows
-from curious_explorer.exact.report import Floats, frozen, is_accurate, residual_target
+from curious_explorer.exact.report import frozen, is_accurate, residual_target
 
 METHODS = ("substitution", "elimination", "dense", "iteration", "krylov")
 

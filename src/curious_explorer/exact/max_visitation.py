@@ -17,20 +17,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact.linear import CHEAP_ELIMINATION, fits_band
 from curious_explorer.exact.optimal import POLICY_LIMIT, Problem
 from curious_explorer.exact.policy_chain import Rows, mdp_rows
-from curious_explorer.exact.report import (
-    ExactReport,
-    Floats,
-    check_method,
-    is_accurate,
-    require_accurate,
-    residual_target,
-)
+from curious_explorer.exact.report import ExactReport, check_method, is_accurate, require_accurate, residual_target
 from curious_explorer.exact.visitation import start_distribution
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_gamma
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_gamma
 
 METHODS = ("backward sweep", "policy iteration", "value iteration", "one by one")
 MOST_STATES = 10_000

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact.linear import (
     AFFORDABLE_ELIMINATION,
     CHEAP_ELIMINATION,
@@ -40,9 +41,9 @@ from curious_explorer.exact.linear import (
     solve_system,
 )
 from curious_explorer.exact.policy_chain import Rows, check_reward_table, mdp_rows, shifted_rewards
-from curious_explorer.exact.report import Floats, check_method, frozen, is_accurate, require_accurate, residual_target
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_gamma
+from curious_explorer.exact.report import check_method, frozen, is_accurate, require_accurate, residual_target
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_gamma
 
 METHODS = ("backward sweep", "policy iteration", "modified policy iteration", "sparse policy iteration")
 EXACT_METHODS = ("backward sweep", "policy iteration")

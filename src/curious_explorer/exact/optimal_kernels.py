@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.compile import compiled
 from curious_explorer.exact.elimination import factorise, fill_band, solve_values
-from curious_explorer.exact.kernels import Floats, Integers, Order
+from curious_explorer.exact.kernels import Order
 
 RELATIVE_GAIN = 1e-13
 """A change of action must gain this much, relative to the value; smaller gains may be rounding, and would cycle."""
@@ -25,7 +26,7 @@ FINE_ROUNDS = 20
 
 @compiled
 def closed_value(
-    indptr: Integers, indices: Integers, data: Floats, values: Floats, source: float, row: int, state: int, gamma: float
+    indptr: Indices, indices: Indices, data: Floats, values: Floats, source: float, row: int, state: int, gamma: float
 ) -> float:
     """What it is worth to follow one row for as long as its state lasts."""
     leaving = 0.0
@@ -39,7 +40,7 @@ def closed_value(
 
 @compiled
 def acyclic_values(
-    indptr: Integers, indices: Integers, data: Floats, source: Floats, order: Order, gamma: float
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, order: Order, gamma: float
 ) -> Floats:
     """Optimal values of an MDP without cycles (self-loops apart), in one pass, successors first."""
     num_states = order.size
@@ -56,7 +57,7 @@ def acyclic_values(
 
 @compiled
 def improve_in_place(
-    indptr: Integers, indices: Integers, data: Floats, source: Floats, rows: Integers, values: Floats, gamma: float,
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, rows: Indices, values: Floats, gamma: float,
     gain: float, backwards: bool
 ) -> bool:  # fmt: skip
     """One Gauss-Seidel sweep that raises values and switches actions; whether any action was switched."""
@@ -79,7 +80,7 @@ def improve_in_place(
 
 @compiled
 def policy_iteration(
-    indptr: Integers, indices: Integers, data: Floats, source: Floats, num_states: int, gamma: float, lower: int,
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, num_states: int, gamma: float, lower: int,
     upper: int, limit: int
 ) -> tuple[Floats, int]:  # fmt: skip
     """Optimal values by policy iteration, each policy evaluated by elimination; and how many were evaluated.

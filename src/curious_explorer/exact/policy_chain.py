@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from curious_explorer.exact.report import Floats, frozen
-from curious_explorer.mdp import FiniteMDP
+from curious_explorer.arrays import Floats
+from curious_explorer.exact.report import frozen
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 _UNIT_SUM = 4 * float(np.finfo(np.float64).eps)
 

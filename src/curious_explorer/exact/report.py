@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from curious_explorer.arrays import Floats
 
 TOLERANCE = 1e-10
 """The error bound that every method aims at, for a problem of scale one."""

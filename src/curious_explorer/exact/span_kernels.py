@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.compile import compiled
-from curious_explorer.exact.kernels import Floats, Integers
 
 Unsigned = NDArray[np.uint32]
 """Indices here are unsigned, which spares the compiled code the check for negative ones (a factor of two)."""
@@ -42,7 +42,7 @@ def apply_rows(
 
 
 @compiled
-def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Integers) -> tuple[float, float]:
+def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Indices) -> tuple[float, float]:
     """T v into ``updated`` and greedy rows into ``rows``; the least and the largest entry of T v - v.
 
     A pass of its own, and without branches: which action wins is a coin toss to the processor, and a wrong guess inside
@@ -66,7 +66,7 @@ def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Inte
 
 @compiled
 def select_rows(
-    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, rows: Integers
+    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, rows: Indices
 ) -> tuple[Unsigned, Unsigned, Floats, Floats]:
     """The rows of one policy, side by side, so that evaluating it reads nothing else."""
     chain_indptr = np.zeros(rows.size + 1, np.uint32)

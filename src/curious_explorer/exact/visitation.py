@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact.linear import METHODS, System, solve_system
 from curious_explorer.exact.policy_chain import policy_chain
-from curious_explorer.exact.report import ExactReport, Floats, check_method, require_accurate
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import as_distribution, check_gamma, check_policy
+from curious_explorer.exact.report import ExactReport, check_method, require_accurate
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import as_distribution, check_gamma, check_policy
 
 
 def visitation(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, start: int | ArrayLike | None = None) -> Floats:

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from curious_explorer.mdp import validation
+from curious_explorer import validation
+from curious_explorer.arrays import Floats
 from curious_explorer.mdp.blocks import blocks
-
-Floats = NDArray[np.float64]
 
 
 def as_rows(transitions: Any) -> tuple[sparse.csr_array, int]:

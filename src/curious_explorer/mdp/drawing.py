@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.files import write_atomically
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
 
-Floats = NDArray[np.float64]
 
 PAGE_WIDTH, PAGE_HEIGHT = 7.0, 9.0
 """Inches of a printed page: the largest drawing, unless states would come closer than SMALLEST_UNIT."""

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from curious_explorer.arrays import Floats
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-
-Floats = NDArray[np.float64]
 
 
 class Edges(NamedTuple):

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from curious_explorer.mdp import assembly, validation
+from curious_explorer import validation
+from curious_explorer.arrays import Floats
+from curious_explorer.mdp import assembly
 from curious_explorer.mdp.blocks import feed
 
 if TYPE_CHECKING:
     from curious_explorer.mdp.builder import MDPBuilder
-
-Floats = NDArray[np.float64]
 
 
 class RewardScale(NamedTuple):
@@ -348,7 +348,7 @@ class FiniteMDP:
 
     def save(self, path: str | Path) -> Path:
         """Write to a ``.json`` (for people) or ``.npz`` (for size) file, atomically; the ending decides."""
-        from curious_explorer.mdp.storage import save_mdp
+        from curious_explorer.mdp.mdp_files import save_mdp
 
         return save_mdp(self, path)
 
@@ -357,9 +357,9 @@ class FiniteMDP:
         """Read what `save` wrote; raises `MDPFileError` on anything else, and never unpickles.
 
         ``mmap=True`` maps an ``.npz`` file instead of reading it: ready at once, whatever its size. Then its content is
-        not looked at unless ``check=True`` asks for it; see `curious_explorer.mdp.storage.load_mdp`.
+        not looked at unless ``check=True`` asks for it; see `curious_explorer.mdp.mdp_files.load_mdp`.
         """
-        from curious_explorer.mdp.storage import load_mdp
+        from curious_explorer.mdp.mdp_files import load_mdp
 
         return load_mdp(path, mmap=mmap, check=check)
 

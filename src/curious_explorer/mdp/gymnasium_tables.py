@@ -18,17 +18,13 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from curious_explorer.mdp import validation
+from curious_explorer import validation
+from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.mdp.merging import merge_outcomes
-
-Mask = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class _Outcomes(NamedTuple):

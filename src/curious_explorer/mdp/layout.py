@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from curious_explorer.arrays import Floats, Integers
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SWEEPS = 12
 LANE_SPACING = 1.2

@@ -11,15 +11,14 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyArrowPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
-from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats
 from curious_explorer.mdp.edges import Edges, edges_of
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 RADIUS = 0.31
 """Of a state, where neighbouring layers are 1 apart."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from curious_explorer.arrays import Floats, Integers
 
 
 def merge_outcomes(

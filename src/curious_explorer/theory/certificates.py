@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from curious_explorer.errors import CertificateError
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp.validation import check_count
-from curious_explorer.reset.model import RHO_WEIGHT
-from curious_explorer.sampling import World, visit
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.theory.checks import check_exploration, check_not_negative, check_probability, check_round
 from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import check_count
+from curious_explorer.worlds import visit
+from curious_explorer.worlds.world import World
 
 DEFAULT_VISITS = 10_000
 """Puts the limit at 0.0003 when nothing is seen in K_n and delta is 0.05."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_gamma, check_policy
-from curious_explorer.sampling import World
-from curious_explorer.theory.reports import Floats, Mask
+from curious_explorer.arrays import Floats, Mask
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_gamma, check_policy
+from curious_explorer.worlds.world import World
 
 
 def check_probability(value: Any, name: str) -> float:

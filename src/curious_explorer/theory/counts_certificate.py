@@ -36,13 +36,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats, Mask
 from curious_explorer.errors import CertificateError
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp.validation import as_distribution, check_count, check_gamma
-from curious_explorer.sampling import RollIn, TransitionCounts, World
-from curious_explorer.sampling.recording import merge_transitions
+from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.theory.checks import check_exploration, check_probability, check_states
-from curious_explorer.theory.reports import Floats, Mask, Report, figure
+from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import as_distribution, check_count, check_gamma
+from curious_explorer.worlds.recording import merge_transitions
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import TransitionCounts, World
 
 REGIONS = ("l1", "entries", "both")
 GOAL = 1e-9

@@ -10,12 +10,9 @@ from sweep to sweep, which makes sorting them again nearly free.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
-from curious_explorer.theory.reports import Floats
-
-Integers = NDArray[np.int64]
 
 
 @compiled

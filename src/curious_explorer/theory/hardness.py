@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from curious_explorer.exact import max_visitation, solve, visitation
+from curious_explorer.arrays import Floats
+from curious_explorer.exact import max_visitation, visitation
 from curious_explorer.exact.max_visitation import MOST_STATES
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_gamma
+from curious_explorer.exact.optimal import solve
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.theory.large import ExploitativeFactorBound, exploitative_factor_bound
 from curious_explorer.theory.quantities import MOST_PAIRS, distances, hitting_times, largest_ratio
-from curious_explorer.theory.reports import Floats, Report, figure
+from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import check_gamma
 
 RELATIVE_TIE = 1e-9
 """Gaps below this part of the largest value are ties."""

@@ -30,14 +30,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.exact import max_visitation_report, visitation
-from curious_explorer.exact.max_visitation import MOST_STATES
+from curious_explorer.arrays import Floats, Mask
+from curious_explorer.exact import visitation
+from curious_explorer.exact.max_visitation import MOST_STATES, max_visitation_report
 from curious_explorer.exact.policy_chain import mdp_rows
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_gamma, check_seed
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.theory.checks import check_probability
 from curious_explorer.theory.quantities import reachable
-from curious_explorer.theory.reports import Floats, Mask, Report, figure
+from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import check_count, check_gamma, check_seed
 
 MOST_PRODUCTS = 2_000
 NEGLIGIBLE = 1e-4

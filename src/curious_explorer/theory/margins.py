@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.mdp.validation import check_count
+from curious_explorer.arrays import Floats
 from curious_explorer.theory.checks import check_per_round, check_probability
-from curious_explorer.theory.reports import Floats, Report, Rows, figure
+from curious_explorer.theory.reports import Report, Rows, figure
+from curious_explorer.validation import check_count
 
 METHODS = ("chernoff", "azuma")
 

@@ -34,14 +34,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.errors import CertificateError
-from curious_explorer.exact import evaluate, solve, visitation
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_gamma, check_policy
-from curious_explorer.reset import ResetModel
+from curious_explorer.exact import visitation
+from curious_explorer.exact.evaluation import evaluate
+from curious_explorer.exact.optimal import solve
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.theory.checks import check_not_negative, check_positive, check_states
 from curious_explorer.theory.quantities import reset_distribution
-from curious_explorer.theory.reports import Floats, Report, figure
+from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import check_count, check_gamma, check_policy
 
 
 @dataclass(frozen=True, eq=False)

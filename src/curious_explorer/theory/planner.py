@@ -26,15 +26,15 @@ from typing import Any
 
 from curious_explorer.errors import CertificateError
 from curious_explorer.exact.max_visitation import MOST_STATES
-from curious_explorer.explorer.thresholds import constant, linear, paper_linear
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_gamma
-from curious_explorer.reset.model import RHO_WEIGHT
+from curious_explorer.explorers.thresholds import constant, linear, paper_linear
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.theory.checks import check_not_negative, check_positive, check_probability
 from curious_explorer.theory.large import exploitative_factor_bound
 from curious_explorer.theory.margins import visit_margins
 from curious_explorer.theory.quantities import exploitative_factor
 from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import check_count, check_gamma
 
 SCHEDULES = {"constant": constant, "linear": linear, "paper_linear": paper_linear}
 UP, DOWN = 1.0 - math.log(2.0), math.log(2.0) - 0.5

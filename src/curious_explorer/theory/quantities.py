@@ -19,13 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.exact import max_visitation, solve, visitation
+from curious_explorer.arrays import Floats
+from curious_explorer.exact import max_visitation, visitation
 from curious_explorer.exact.max_visitation import MOST_STATES
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import as_distribution, check_gamma
-from curious_explorer.reset import ResetModel
+from curious_explorer.exact.optimal import solve
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.theory.checks import check_states
-from curious_explorer.theory.reports import Floats, Report, figure
+from curious_explorer.theory.reports import Report, figure
+from curious_explorer.validation import as_distribution, check_gamma
 
 MOST_PAIRS = 2_000
 """The most states for which hitting times between all pairs are computed unless targets are named."""

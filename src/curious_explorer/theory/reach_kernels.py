@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
-from curious_explorer.theory.reports import Floats
 
-Integers = NDArray[np.int64]
 Successors = NDArray[np.int32]
 """Narrow on purpose: half the memory to fetch at random."""
 

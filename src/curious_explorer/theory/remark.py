@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.theory.reports import Floats, Report, Rows, figure
+from curious_explorer.arrays import Floats
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.theory.reports import Report, Rows, figure
 from curious_explorer.theory.theorem_1 import FORMS, theorem_1
 
 

@@ -13,10 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Rows = tuple[Sequence[str], list[list[str]]]
 
 

@@ -33,13 +33,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.exact import evaluate, max_visitation, solve, visitation
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.reset.exact_distribution import exact_visits
-from curious_explorer.reset.model import RHO_WEIGHT
+from curious_explorer.arrays import Floats
+from curious_explorer.exact import max_visitation, visitation
+from curious_explorer.exact.evaluation import evaluate
+from curious_explorer.exact.optimal import solve
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.exact_distribution import exact_visits
+from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.theory.checks import check_exploration, check_per_round
-from curious_explorer.theory.reports import Floats, Report, Rows, figure
+from curious_explorer.theory.reports import Report, Rows, figure
 
 FORMS = ("printed", "repaired", "a_posteriori")
 

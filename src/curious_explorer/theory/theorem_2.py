@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from curious_explorer.arrays import Floats
 from curious_explorer.exact import max_visitation
-from curious_explorer.explorer import Exploration
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.reset.exact_distribution import exact_visits
-from curious_explorer.reset.model import RHO_WEIGHT
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.exact_distribution import exact_visits
+from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.theory.checks import check_exploration, check_per_round, check_positive, check_probability
 from curious_explorer.theory.quantities import largest_ratio, mismatch_coefficient
-from curious_explorer.theory.reports import Floats, Report, Rows, figure
+from curious_explorer.theory.reports import Report, Rows, figure
 from curious_explorer.theory.theorem_1 import theorem_1
 
 UNVERIFIED = "The constant C is unverified: this shows how the bound scales, and certifies nothing."

@@ -17,14 +17,16 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from curious_explorer.exact import evaluate, solve
-from curious_explorer.mdp import FiniteMDP
-from curious_explorer.mdp.validation import check_count, check_gamma
-from curious_explorer.reset import ResetModel
+from curious_explorer.arrays import Floats
+from curious_explorer.exact.evaluation import evaluate
+from curious_explorer.exact.optimal import solve
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.theory.checks import check_positive, check_probability
 from curious_explorer.theory.quantities import mismatch_coefficient
-from curious_explorer.theory.reports import Floats, Report, figure
+from curious_explorer.theory.reports import Report, figure
 from curious_explorer.theory.theorem_2 import UNVERIFIED, reinforce_rate
+from curious_explorer.validation import check_count, check_gamma
 
 
 @dataclass(frozen=True, eq=False)

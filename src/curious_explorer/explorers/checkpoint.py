@@ -1,0 +1,234 @@
+"""Checkpoints of an exploration: a folder with the settings and one file for each finished round.
+
+A round's file is written whole or not at all, and holds everything that the next round needs: the policy just learned,
+the visits so far, where the world's random numbers stand, and what the optimizer remembers. So a run that is
+killed at any moment and started again gives, bit for bit, the result of one that was not; only the round in flight is
+sampled again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.archives import Archive, Format, check_header, check_size, decode, encode, parse_strictly
+from curious_explorer.errors import CheckpointError
+from curious_explorer.explorers.exploration import Exploration, Round
+from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.gym.discretisation import discretisation_from_description
+from curious_explorer.learners.optimizer import Optimizer
+from curious_explorer.settings_description import describe, first_difference
+from curious_explorer.validation import check_policy
+from curious_explorer.worlds.policies import ObservationPolicy, Policy, decode_policy, frozen
+from curious_explorer.worlds.world import TransitionCounts, World
+
+SETTINGS = Format("curious-explorer/exploration", 1)
+ROUND = Format("curious-explorer/exploration-round", 1)
+SETTINGS_FILE = "exploration.json"
+_ROUND_KEYS = {"number", "threshold", "visit_samples", "learning_samples", "accepted", "rejected", "position", "memory"}
+_TRANSITIONS = ("state", "action", "next_state", "times")
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An optimizer that keeps something from round to round, such as a learned model."""
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What it remembers, as plain arrays."""
+
+    def recall(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Remember this instead."""
+
+
+class Checkpoint:
+    """A folder to save rounds in and to go on from; does nothing when there is no folder."""
+
+    def __init__(self, folder: str | Path | None, world: World, optimizer: Optimizer, settings: dict[str, Any]) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._world = world
+        self._optimizer = optimizer
+        if self._folder is None:
+            return
+        described = {"world": world.identity(), "optimizer": describe(optimizer), **settings}
+        text = json.dumps(
+            {"format": SETTINGS.name, "version": SETTINGS.version, "settings": described}, indent=2, allow_nan=False
+        )
+        if self._folder.exists() and not self._folder.is_dir():
+            raise CheckpointError(f"{self._folder} is a file, expected a folder for checkpoints")
+        if (self._folder / SETTINGS_FILE).exists():
+            found, wanted = read_settings(self._folder), json.loads(text)["settings"]
+            _check_same(found, wanted, self._folder)
+            if len(wanted["thresholds"]) > len(found["thresholds"]):  # more rounds of the same exploration
+                write_atomically(self._folder / SETTINGS_FILE, text + "\n")
+            return
+        if self._folder.exists() and holds_files(self._folder):
+            raise CheckpointError(f"{self._folder} is not empty and holds no exploration; choose a new folder")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._folder / SETTINGS_FILE, text + "\n")
+
+    def resume(self) -> list[Round]:
+        """The rounds that are already paid for; world and optimizer are put where the last of them left them."""
+        if self._folder is None or not _round_file(self._folder, 0).exists():
+            return []
+        rounds, last = _read_rounds(self._folder, (self._world.num_states, self._world.num_actions))
+        position = last.header["position"]
+        if not isinstance(position, dict) or not all(map(_is_position, position.values())):
+            raise CheckpointError(f"{self._folder}: position is {position!r}, expected whole numbers by name")
+        self._world.restore(position)
+        if isinstance(self._optimizer, Remembers):
+            self._optimizer.recall(
+                {
+                    name: last.array(f"memory_{name}", dtype, tuple(shape))
+                    for name, (dtype, shape) in last.header["memory"].items()
+                }
+            )
+        return rounds
+
+    def save(self, round_: Round) -> None:
+        """Keep a finished round."""
+        if self._folder is None:
+            return
+        memory = self._optimizer.memory() if isinstance(self._optimizer, Remembers) else {}
+        header = {
+            "number": round_.number,
+            "threshold": round_.threshold,
+            "visit_samples": round_.visit_samples,
+            "learning_samples": round_.learning_samples,
+            "accepted": round_.accepted,
+            "rejected": dict(round_.rejected),
+            "position": self._world.position(),
+            "memory": {name: [array.dtype.str, list(array.shape)] for name, array in memory.items()},
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            **_encode_policy("policy", round_.policy),
+            **_encode_policy("learned_policy", round_.learned_policy),
+            "visited": round_.visited,
+            "poorly_visited": round_.poorly_visited,
+            **{f"memory_{name}": array for name, array in memory.items()},
+        }
+        if round_.occupancy is not None:
+            arrays["occupancy"] = round_.occupancy
+        if round_.seen is not None:
+            arrays |= {f"seen_{name}": array for name, array in round_.seen._asdict().items()}
+        write_atomically(_round_file(self._folder, round_.number), encode(ROUND, header, arrays))
+
+
+def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> Exploration:
+    """The rounds of a checkpoint folder, without going on."""
+    source = Path(folder)
+    if not (source / SETTINGS_FILE).is_file():
+        raise CheckpointError(f"{source} holds no exploration: there is no {SETTINGS_FILE} in it")
+    settings = read_settings(source)
+    if not _round_file(source, 0).exists():
+        raise CheckpointError(f"{source} holds an exploration that has not finished a round yet")
+    try:
+        world, gamma = settings["world"], float(settings["gamma"])
+        shape = (check_size(world, "num_states"), check_size(world, "num_actions"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{source / SETTINGS_FILE} is damaged: {error}") from error
+    planned = settings.get("thresholds")
+    rounds, last = _read_rounds(source, shape)
+    discretisation = None
+    if "discretisation" in world:
+        discovered = last.header["position"].get("discovered", [])
+        discretisation = discretisation_from_description(world["discretisation"], discovered, function=cell_function)
+    at_least = len(planned) if isinstance(planned, list) else 0
+    return Exploration(tuple(rounds), gamma, planned_rounds=max(at_least, len(rounds)), discretisation=discretisation)
+
+
+def explored_digest(folder: str | Path) -> object:
+    """The digest of the world that a checkpoint folder explored, as `World.identity` gave it."""
+    world = read_settings(Path(folder)).get("world")
+    return world.get("digest") if isinstance(world, dict) else None
+
+
+def _round_file(folder: Path, number: int) -> Path:
+    return folder / f"round-{number:04d}.npz"
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings that a checkpoint folder was made with, as plain data."""
+    path = folder / SETTINGS_FILE
+    try:
+        header = check_header(parse_strictly(path.read_bytes()), SETTINGS, {"settings"})
+        if not isinstance(header["settings"], dict):
+            raise ValueError("settings is no object")
+        return header["settings"]
+    except (ValueError, OSError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+
+def _check_same(found: dict[str, Any], wanted: dict[str, Any], folder: Path) -> None:
+    """Refuse other settings; only the number of rounds may differ, since more of them just go on."""
+    old, new = found.get("thresholds"), wanted["thresholds"]
+    if isinstance(old, list) and all(a == b for a, b in zip(old, new, strict=False)):
+        found = found | {"thresholds": new}
+    for place, there, here in first_difference(found, wanted):
+        raise CheckpointError(
+            f"{folder} holds an exploration with other settings: {place} is {there!r} there and {here!r} here; use "
+            "another folder, or the settings it was made with"
+        )
+
+
+def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Archive]:
+    """All rounds in order, up to the first that is missing, and the last one's archive."""
+    rounds: list[Round] = []
+    archive = None
+    while (path := _round_file(folder, len(rounds))).exists():
+        try:
+            archive = decode(path.read_bytes(), ROUND, _ROUND_KEYS, None)
+            rounds.append(_decode_round(archive, len(rounds), shape))
+        except (ValueError, OSError, MemoryError, RecursionError) as error:
+            raise CheckpointError(
+                f"{path} cannot be read: {error}; delete it and the rounds after it to go on from the one before"
+            ) from error
+    assert archive is not None
+    return rounds, archive
+
+
+def _is_position(value: object) -> bool:
+    """Whether this can be part of a world's position: a whole number, or names in order."""
+    return type(value) is int or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+def _encode_policy(name: str, policy: Policy) -> dict[str, NDArray[Any]]:
+    if isinstance(policy, ObservationPolicy):
+        return {f"{name}_network": np.frombuffer(policy.encode(), dtype=np.uint8)}
+    return {name: policy}
+
+
+def _decode_policy(name: str, archive: Archive, shape: tuple[int, int]) -> Policy:
+    if f"{name}_network" in archive.members:
+        return decode_policy(archive.array(f"{name}_network", "|u1", None).tobytes())
+    return frozen(check_policy(archive.array(name, "<f8", shape), *shape))
+
+
+def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Round:
+    header = archive.header
+    if header["number"] != number:
+        raise ValueError(f"it says that it is round {header['number']!r}, expected {number}")
+    seen = None
+    if "seen_state" in archive.members:
+        state, action, next_state, times = (archive.array(f"seen_{name}", "<i8", None) for name in _TRANSITIONS)
+        reward = archive.array("seen_reward", "<f8", None)
+        seen = TransitionCounts(state, action, next_state, times, reward)
+    occupancy = archive.array("occupancy", "<f8", shape[:1]) if "occupancy" in archive.members else None
+    return Round(
+        number=number,
+        threshold=float(header["threshold"]),
+        policy=_decode_policy("policy", archive, shape),
+        visited=np.array(archive.array("visited", "<f8", shape[:1])),
+        poorly_visited=np.array(archive.array("poorly_visited", "|b1", shape[:1])),
+        learned_policy=_decode_policy("learned_policy", archive, shape),
+        visit_samples=check_size(header, "visit_samples", least=0),
+        learning_samples=check_size(header, "learning_samples", least=0),
+        accepted=check_size(header, "accepted", least=0),
+        rejected=dict(header["rejected"]),
+        occupancy=occupancy,
+        seen=seen,
+    )

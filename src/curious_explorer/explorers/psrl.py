@@ -1,0 +1,135 @@
+"""PSRL: be as optimistic as a guess. Draw a world from the posterior, and act as if it were the true one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats, Integers
+from curious_explorer.compile import compiled
+from curious_explorer.explorers.model_based_explorer import (
+    Directions,
+    ModelBasedExplorer,
+    Strategy,
+    check_growth,
+    growth_quota,
+)
+from curious_explorer.learners.optimizer import Task
+from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.planning import Problem, plan
+from curious_explorer.validation import check_seed
+from curious_explorer.worlds.world import World
+
+NEGLIGIBLE = 1e-9
+"""Drawn chances below this are left out: most of a Dirichlet(1/S) row is far smaller, and planning takes time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PSRL(ModelBasedExplorer):
+    """Posterior sampling (Osband, Russo and Van Roy 2013): Dirichlet(1/S) for transitions, Beta(1, 1) for rewards.
+
+    A reward r between 0 and 1 counts as r of a success.
+    """
+
+    growth: float = 0.1
+    """Draw again at the end of the episode in which some pair was tried this much more often: the posterior has
+    hardly moved before. 0 as published, after every episode."""
+    seed: int = 0
+    """Together with the world's own, where the draws come from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_growth(self.growth)
+        check_seed(self.seed)
+
+    def strategy(self, world: World, task: Task) -> Strategy:
+        """See `ModelBasedExplorer`."""
+        world_seed = int(world.identity().get("seed", 0))
+        random = np.random.default_rng([self.seed, world_seed, world.samples])
+        return _PosteriorStrategy(task, self.growth, random)
+
+
+class _PosteriorStrategy:
+    def __init__(self, task: Task, growth: float, random: np.random.Generator) -> None:
+        self._task, self._growth, self._random = task, growth, random
+        self._values: Floats | None = None
+
+    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+        """The best policy of a world drawn from the posterior."""
+        if self._values is None:
+            self._values = np.ones(model.num_states)
+        policy = plan(posterior_sample(model, self._task, self._random), self._task.gamma, self._values).policy
+        return Directions(policy, growth_quota(model, self._growth), to_the_end=True)
+
+
+def posterior_sample(model: EmpiricalModel, task: Task, random: np.random.Generator) -> Problem:
+    """A world drawn from the posterior, to be planned on; what terminal states pay is known."""
+    rewards = model.rewards(task.reward)
+    if task.reward is None or task.reward.combine != "replace":
+        earned = rewards * model.tries
+        rewards = random.beta(1.0 + earned, 1.0 + np.maximum(model.tries - earned, 0.0))
+    wanted = ~np.repeat(model.terminal, model.num_actions)  # rows of terminal states are not asked for
+    starts, next_states, chances = draw_rows(
+        random, model.row_start, model.next_states, model.times, wanted, model.num_states
+    )
+    nothing = np.zeros(model.shape)
+    return Problem(
+        starts, next_states, chances, rewards, model.settled(task.reward), nothing, nothing, np.ones(model.shape)
+    )
+
+
+@compiled
+def draw_rows(
+    random: np.random.Generator,
+    row_start: Integers,
+    next_states: Integers,
+    times: Integers,
+    wanted: NDArray[np.bool_],
+    num_states: int,
+) -> tuple[Integers, Integers, Floats]:
+    """A Dirichlet(1/S + times) draw for each wanted row, as compressed rows of what is not negligible.
+
+    States that a row has led to are drawn as Gamma variables, one each. The k others share one Gamma(k/S) as a
+    symmetric Dirichlet does, whose largest parts come first when it is drawn in size-biased order: the j-th part breaks
+    a Beta(1 + 1/S, (k - j)/S) share off what is left, and belongs to any state not named yet. What is left falls
+    below `NEGLIGIBLE` after some twenty parts, however many states there are.
+    """
+    spread = 1.0 / num_states
+    starts = np.zeros(len(row_start), dtype=np.int64)
+    columns = np.empty(len(next_states) + 32 * len(row_start), dtype=np.int64)
+    chances = np.empty(len(columns))
+    named = np.full(num_states, -1)
+    size = 0
+    for row in range(len(wanted)):
+        if wanted[row]:
+            if size + num_states > len(columns):
+                room = 2 * len(columns) + num_states
+                columns, old_columns = np.empty(room, dtype=np.int64), columns
+                chances, old_chances = np.empty(room), chances
+                columns[:size], chances[:size] = old_columns[:size], old_chances[:size]
+            first = size
+            for entry in range(row_start[row], row_start[row + 1]):
+                columns[size] = next_states[entry]
+                chances[size] = random.standard_gamma(spread + times[entry])
+                named[next_states[entry]] = row
+                size += 1
+            others = num_states - (size - first)
+            unseen = random.standard_gamma(others * spread) if others else 0.0
+            total = unseen + chances[first:size].sum()
+            chances[first:size] /= total
+            left = unseen / total
+            while others > 0 and left > NEGLIGIBLE:
+                others -= 1
+                part = left * (random.beta(1.0 + spread, others * spread) if others else 1.0)
+                state = random.integers(0, num_states)
+                while named[state] == row:
+                    state = random.integers(0, num_states)
+                named[state] = row
+                if part > NEGLIGIBLE:
+                    columns[size], chances[size] = state, part
+                    size += 1
+                left -= part
+        starts[row + 1] = size
+    return starts, columns[:size].copy(), chances[:size].copy()

@@ -1,0 +1,148 @@
+"""Model-free methods: Q-learning with optimistic bonuses, and with random actions now and then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.explorers.model_based_explorer import check_positive
+from curious_explorer.explorers.run_log import WATCH_GROWTH, ExplorerSettings, RunLog, Watch, check_unit_task
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task
+from curious_explorer.models.planning import even_greedy
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.visit import Reset
+from curious_explorer.worlds.world import QRule, QTable, World
+
+LEAST_STRETCH = 100
+"""Steps between two looks at the table: this many, or a hundredth of all steps so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCBQLearning(ExplorerSettings):
+    """Q-learning with upper confidence bounds (Jin et al. 2018), for discounted worlds (Dong et al. 2019).
+
+    Learning rate (H + 1) / (H + n) for the n-th try, bonus c sqrt(H ln(S A (n+1)(n+2) / delta) / n) on normalised
+    action values, which start at one; the agent acts by the least that each has ever been.
+    """
+
+    rate_horizon: float | None = None
+    """H of the learning rate; None takes 1 / (1 - gamma), the effective horizon (published up to a logarithm)."""
+    bonus: float = 0.001
+    """c. Published: 4 sqrt(2) (from memory), with which nothing is below one until a pair was tried 18,000 times.
+    Practical: a thousandth, of the order of how much the values of actions differ here."""
+    delta: float = 0.05
+    """The risk that any bound misses."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, "bonus", "delta", *([] if self.rate_horizon is None else ["rate_horizon"]))
+
+    def rule(self, world: World, gamma: float) -> QRule:
+        """What happens at every step."""
+        horizon = 1.0 / (1.0 - gamma) if self.rate_horizon is None else self.rate_horizon
+        pairs = world.num_states * world.num_actions
+        return QRule(
+            rate_horizon=horizon,
+            bonus=self.bonus * math.sqrt(horizon),
+            log_term=math.log(pairs / self.delta),
+            falling=True,
+        )
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None = None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Learn for the whole budget and return the greedy policy; see `Optimizer`."""
+        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        rule = self.rule(world, task.gamma)
+        return _learn(self, world, task, watch, initial=1.0, rule=lambda done: rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedyQ(ExplorerSettings):
+    """Q-learning (Watkins 1989) that takes a random action now and then: what most people try first.
+
+    Values start at zero; the chance of a random action falls linearly from `first_epsilon` to `last_epsilon`.
+    """
+
+    first_epsilon: float = 1.0
+    last_epsilon: float = 0.1
+    decay: float = 0.5
+    """The share of the budget over which it falls (in the manner of Mnih et al. 2015)."""
+    rate_horizon: float = 10.0
+    """The n-th try of a pair moves its value by (h + 1) / (h + n)."""
+    least_rate: float = 0.02
+    """But by no less than this."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, "rate_horizon")
+        for name in ("first_epsilon", "last_epsilon", "decay", "least_rate"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a number in [0, 1]")
+
+    def rule(self, done: float) -> QRule:
+        """What happens at every step, when this share of the budget is used."""
+        fallen = 1.0 if done >= self.decay else done / self.decay
+        epsilon = self.first_epsilon + fallen * (self.last_epsilon - self.first_epsilon)
+        return QRule(epsilon=epsilon, rate_horizon=self.rate_horizon, least_rate=self.least_rate)
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None = None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Learn for the whole budget and return the greedy policy; see `Optimizer`."""
+        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        return _learn(self, world, task, watch, initial=0.0, rule=self.rule)
+
+
+def _learn(
+    settings: ExplorerSettings,
+    world: World,
+    task: Task,
+    watch: Watch | None,
+    *,
+    initial: float,
+    rule: Callable[[float], QRule],
+) -> OptimizerResult:
+    """Q-learning in stretches, each under the rule for the share of the budget that is used by then."""
+    shape = (world.num_states, world.num_actions)
+    table = QTable(np.full(shape, initial), np.full(shape, initial), np.zeros(shape, dtype=np.int64))
+    most = task.budget or settings.steps
+    run_log = RunLog(world, watch)
+    while run_log.samples < most:
+        stretch = min(most - run_log.samples, max(LEAST_STRETCH, int(WATCH_GROWTH * run_log.samples)))
+        progress = world.learn_q(
+            table,
+            rule(run_log.samples / most),
+            gamma=task.gamma,
+            horizon=settings.horizon_for(task.gamma),
+            max_samples=stretch,
+            reset=task.roll_in,
+            fresh=run_log.samples == 0,
+            **task.rewards(),
+        )
+        run_log.note(progress.samples, progress.episodes, progress.returned)
+        if run_log.samples < most:
+            run_log.show(lambda: _greedy(table))
+    return run_log.close(_greedy(table))
+
+
+def _greedy(table: QTable) -> Floats:
+    return even_greedy(table.bounds, 0.0)

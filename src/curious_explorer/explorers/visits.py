@@ -1,0 +1,106 @@
+"""Four ways to learn D_n, where the current policy goes when it starts from mu_{n-1}.
+
+- `FreshVisits(count)`: Algorithm 1, ``count`` walks after learning. The default.
+- `OccupancyVisits(episodes)`: every state of every walk counts, with its discount, and not only the last one. A walk
+  tells as much as many single stops, which matters where a step is dear, as in a Gymnasium environment.
+- `LearningVisits()`: the visits made while learning, at no further cost. The last batch of the optimizer ran the
+  policy just before its last step, from the same resets; round 0, which learns nothing before it visits, walks.
+- `ExactVisits(mdp)`: no sampling at all, for theory and tests; it is given the model openly (see `exact_visits`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from curious_explorer.arrays import Floats
+from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.validation import check_count
+from curious_explorer.worlds import visit
+from curious_explorer.worlds.policies import KnownPolicy
+from curious_explorer.worlds.world import World
+
+DEFAULT_VISITS = 2_000
+"""Enough to tell a visit probability of 1/(2|S|) from zero for the paper's |S| up to 64: about 16 visits expected."""
+
+
+class Visits(Protocol):
+    """A way to measure D_n."""
+
+    def __call__(
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state, shape (S,), summing to one.
+
+        ``reset`` is mu_{n-1} (None for rho) and ``occupancy`` is where the optimizer's last episodes went, from the
+        same resets, when it learned this policy (None for the uniform policy of round 0).
+        """
+
+
+@dataclass(frozen=True)
+class FreshVisits:
+    """Algorithm 1: walk ``count`` times and look where the walks stop."""
+
+    count: int = DEFAULT_VISITS
+
+    def __post_init__(self) -> None:
+        check_count(self.count, "visits", least=1)
+
+    def __call__(
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        return visit(world, policy, gamma=gamma, count=self.count, reset=reset) / self.count
+
+
+@dataclass(frozen=True)
+class OccupancyVisits:
+    """Walk ``episodes`` times, as far as the discount reaches, and count each state on the way by its discount.
+
+    The mean of what `FreshVisits` measures is the same, but for terminal starts, which are drawn again here.
+    """
+
+    episodes: int = 100
+    max_samples: int | None = None
+    """The most steps that a measurement may take, roll-ins included; the walk that exceeds them is cut short."""
+
+    def __post_init__(self) -> None:
+        check_count(self.episodes, "episodes", least=1)
+        if self.max_samples is not None:
+            check_count(self.max_samples, "max_samples", least=1)
+
+    def __call__(
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        batch = world.episodes(
+            policy,
+            episodes=self.episodes,
+            horizon=default_horizon(gamma),
+            gamma=gamma,
+            reset=None if reset is None else reset.roll_in,
+            max_samples=self.max_samples,
+        )
+        total = batch.occupancy.sum()
+        if total == 0.0:
+            raise ValueError(
+                f"{batch.samples:,} samples did not suffice for a single walk; give more samples, fewer rounds, or a "
+                "smaller gamma"
+            )
+        visited: Floats = batch.occupancy / total
+        return visited
+
+
+@dataclass(frozen=True)
+class LearningVisits:
+    """The paper's future work: count visits while learning, instead of afresh."""
+
+    first: FreshVisits = FreshVisits()
+    """How round 0 is measured, before anything was learned."""
+
+    def __call__(
+        self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        return self.first(world, policy, reset, None, gamma) if occupancy is None else occupancy

@@ -1,0 +1,113 @@
+"""Cells by name, as a command line gives them.
+
+- ``identity``: a `Discrete` observation is its own cell;
+- ``20``, ``20x20``, ``20x20:-1.2,-0.07:0.6,0.07``: a grid, with the observation space's bounds or with these;
+- ``quantiles:10``, ``quantiles:10x5``: cut where the observations of a warm-up fall;
+- ``hash``, ``hash:0.1``, ``hash:0.1,0.5``: cells as they are met, of equal observations, or of those rounded so;
+- ``minigrid``: a MiniGrid's symbolic state;
+- ``module:function:COUNT``: what a function says, of ``COUNT`` cells.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+from curious_explorer.errors import CellError
+from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells, QuantileCells, default_cells
+from curious_explorer.gym.hashed_cells import HashedCells, MiniGridCells
+
+FORMS = (
+    "identity, 20, 20x20, 20x20:-1.2,-0.07:0.6,0.07, quantiles:10, hash, hash:0.1, minigrid or module:function:COUNT"
+)
+
+
+def named_cells(name: str | None, env: gymnasium.Env[Any, Any], *, max_cells: int | None = None) -> Cells:
+    """The cells that a name stands for.
+
+    Args:
+        name: see the top of this module; None where the choice is obvious.
+        env: whose observations they are of.
+        max_cells: how many there may be, for those that are discovered.
+    """
+    kind, _, rest = ("", "", "") if name is None else name.partition(":")
+    most: dict[str, Any] = {} if max_cells is None else {"max_cells": max_cells}
+    if max_cells is not None and kind not in ("hash", "minigrid"):
+        raise CellError(f"--max-cells is for cells that are discovered (hash, minigrid), but --cells is {name}")
+    if name is None:
+        return MiniGridCells() if hasattr(env.unwrapped, "agent_pos") else default_cells(env.observation_space)
+    if name == "identity":
+        if not isinstance(env.observation_space, spaces.Discrete):
+            raise CellError(f"--cells identity is for Discrete observations, but these are {env.observation_space}")
+        return DiscreteCells(int(env.observation_space.n), int(env.observation_space.start))
+    if name == "minigrid":
+        return MiniGridCells(**most)
+    if kind == "hash":
+        return HashedCells(width=_widths(rest, name) if rest else None, **most)
+    if kind == "quantiles":
+        return QuantileCells(_bins(rest, name))
+    if kind.replace("x", "").isdecimal():
+        return _grid(_bins(kind, name), rest, name, env.observation_space)
+    module, _, last = rest.rpartition(":")
+    if module and last.isdecimal():
+        return FunctionCells(named_function(f"{kind}:{module}"), int(last))
+    raise _unknown(name)
+
+
+def named_function(name: str) -> Callable[[Any], Any]:
+    """The function of ``module:function``."""
+    module, _, function = name.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for part in function.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise CellError(f"{name!r} is no function that can be imported: {error}; expected module:function") from error
+    if not callable(found):
+        raise CellError(f"{name!r} is {found!r}, expected a function of an observation")
+    return found
+
+
+def _grid(bins: int | list[int], bounds: str, name: str, space: spaces.Space[Any]) -> GridCells:
+    if bounds:
+        low, _, high = bounds.partition(":")
+        return GridCells(bins, _numbers(low, name), _numbers(high, name))
+    if not isinstance(space, spaces.Box):
+        raise CellError(f"--cells {name} is a grid over numbers, but observations are in {space}; {_hint()}")
+    if not space.is_bounded("both"):
+        raise CellError(
+            f"--cells {name} has no bounds, and neither has the observation space {space}; give them, as in "
+            f"{name}:LOW,LOW,...:HIGH,HIGH,..., or use quantiles:{name}"
+        )
+    return GridCells(bins, space.low, space.high)
+
+
+def _bins(text: str, name: str) -> int | list[int]:
+    parts = text.split("x")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise _unknown(name)
+    return int(text) if len(parts) == 1 else [int(part) for part in parts]
+
+
+def _widths(text: str, name: str) -> float | list[float]:
+    numbers = _numbers(text, name)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _numbers(text: str, name: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise _unknown(name) from None
+
+
+def _unknown(name: str) -> CellError:
+    return CellError(f"--cells is {name!r}; {_hint()}")
+
+
+def _hint() -> str:
+    return f"expected {FORMS}"

@@ -1,0 +1,356 @@
+"""`GymWorld`: any Gymnasium environment as a world to explore, by restart and step alone.
+
+States are cells of observations, actions are numbers of an action set. Each call takes its own random numbers and
+reseeds the environment, so that what a call returns depends on the seed, on how many calls came before it and on the
+cells discovered by them: a run that is resumed gives what an uninterrupted one gives, as far as the environment obeys its
+seed.
+
+Time limits are handled outside (see `time_limits`), and a terminated episode is absorbing, as in the theory: it stays
+in its cell for ever and goes on earning whatever a given reward pays there (its own reward, nothing).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.errors import CellError
+from curious_explorer.gym.actors import ActorCache, RandomStream
+from curious_explorer.gym.cells import Cells, QuantileCells
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.episode_accumulator import EpisodeAccumulator, RewardRule
+from curious_explorer.gym.make_env import maker_of
+from curious_explorer.gym.online import OnlineAgent, check_quota
+from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector
+from curious_explorer.gym.single_environment import SingleEnvironment
+from curious_explorer.gym.time_limits import Env
+from curious_explorer.gym.vector_environment import (
+    VECTORIZATIONS,
+    SteppedEnvironments,
+    VectorEnvironment,
+    make_vector_environment,
+)
+from curious_explorer.gym.warm_up import random_observations
+from curious_explorer.validation import check_count, check_gamma, check_seed
+from curious_explorer.worlds import random_streams as random
+from curious_explorer.worlds.policies import Policy, check_any_policy
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeStatistics, Followed, QProgress, QRule, QTable, Step
+
+
+class GymWorld:
+    """A Gymnasium environment as an agent sees it: restart, step, look, and pay for every step.
+
+    Args:
+        env: an id, an environment, a function that makes one, or a vector environment that does not reset by itself.
+        cells: from observations to cells: one of `curious_explorer.sampling.gym`'s, or None where the choice is obvious
+            (`Discrete` observations, boxes of up to four bounded dimensions).
+        actions: for continuous actions, how many values along each dimension; or a list of actions; None for a default.
+        seed: where all of this world's randomness comes from.
+        num_envs: how many environments are stepped together.
+        vectorization: "sync" (in this process) or "async" (one process for each), where there are several.
+    """
+
+    def __init__(
+        self,
+        env: str | Env | VectorEnv[Any, Any, Any] | Callable[[], Env],
+        *,
+        cells: Cells | None = None,
+        actions: int | Sequence[Any] | None = None,
+        seed: int = 0,
+        num_envs: int = 1,
+        vectorization: str = "sync",
+    ) -> None:
+        self._seed = np.uint64(check_seed(seed))
+        check_count(num_envs, "num_envs", least=1)
+        if vectorization not in VECTORIZATIONS:
+            raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
+        if cells is not None and not isinstance(cells, Cells):
+            raise ValueError(
+                f"cells is {cells!r}, expected an object such as GridCells(20, low, high); a function needs to say how "
+                "many cells there are: FunctionCells(function, count)"
+            )
+        self._elsewhere = self._calls = 0  # samples that were not taken in the lanes; calls so far
+        self._maker: Callable[[], Env] | None = None
+        self._arguments: dict[str, Any] = {}  # what the environment was made with
+        self._lanes = self._open(env, cells, actions, num_envs, vectorization)
+        self._actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
+        self._life: OnlineAgent | None = None
+
+    def _open(
+        self, env: Any, cells: Cells | None, actions: int | Sequence[Any] | None, num_envs: int, vectorization: str
+    ) -> SteppedEnvironments:
+        """The lanes, and how to make one more of their environments."""
+        if cells is not None:  # a copy: worlds that are given the same cells discover each its own
+            cells = cells.recalling(cells.discovered(), growing=True)
+        if isinstance(env, VectorEnv):
+            self._arguments = {} if env.spec is None else env.spec.kwargs
+            if isinstance(cells, QuantileCells) and not cells.fitted:
+                raise CellError(
+                    "the quantiles are not known yet, and a vector environment has no warm-up; give GymWorld an id and "
+                    "num_envs, or the cells of a world that has had one: GymWorld(id, cells=...).discretisation.cells"
+                )
+            return VectorEnvironment(env, Discretisation.of_vector(env, cells, actions))
+        if not isinstance(env, (str, gymnasium.Env)) and not callable(env):
+            raise ValueError(
+                f"env is {env!r}, expected an id such as 'MountainCar-v0', an environment, or a function that makes one"
+            )
+        first: Env = env if isinstance(env, gymnasium.Env) else maker_of(env)()
+        if not isinstance(first, gymnasium.Env):
+            raise ValueError(f"the function {env!r} made {first!r}, expected an environment of Gymnasium's")
+        self._arguments = {} if first.spec is None else first.spec.kwargs
+        if not isinstance(env, gymnasium.Env) or env.spec is not None:
+            self._maker = maker_of(env)
+        discretisation = self._fitted(Discretisation.of(first, cells, actions), first)
+        if num_envs == 1:
+            return SingleEnvironment(first, discretisation)
+        maker = maker_of(env)
+        first.close()
+        return make_vector_environment([maker] * num_envs, vectorization, discretisation)
+
+    # What it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def discretisation(self) -> Discretisation:
+        """Cells and actions: what a policy learned here means."""
+        return self._lanes.discretisation
+
+    @property
+    def num_states(self) -> int:
+        """How many cells there are, or may be."""
+        return self.discretisation.cells.count
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions are on the action_set."""
+        return len(self.discretisation.action_set)
+
+    @property
+    def samples(self) -> int:
+        """How many steps have been taken so far."""
+        return self._elsewhere + self._lanes.steps
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this world from others, as plain data."""
+        described = self.discretisation.description()
+        made_with = json.dumps([described, self._arguments], sort_keys=True, default=_in_words)
+        return {
+            "kind": "gymnasium",
+            "num_states": self.num_states,
+            "num_actions": self.num_actions,
+            "seed": int(self._seed),
+            "num_envs": self._lanes.count,
+            "digest": hashlib.sha256(made_with.encode()).hexdigest(),
+            "discretisation": described,
+        }
+
+    def position(self) -> dict[str, Any]:
+        """Where this world stands; an episode in progress is given up, since an environment cannot be put back."""
+        self._life = None
+        return {"samples": self.samples, "calls": self._calls, "discovered": self.discretisation.cells.discovered()}
+
+    def restore(self, position: dict[str, Any]) -> None:
+        """Go back, or on, to a `position`."""
+        self._elsewhere = check_count(position["samples"], "samples") - self._lanes.steps
+        self._calls = check_count(position["calls"], "calls")
+        self._life = None
+        cells = self.discretisation.cells.recalling(position.get("discovered", []), growing=True)
+        self._lanes.discretisation = self.discretisation._replace(cells=cells)
+
+    def close(self) -> None:
+        """Give the environments back."""
+        self._lanes.close()
+
+    def make_environment(self) -> Env:
+        """Another environment like this world's, for a learner that steps by itself; see `count_samples`."""
+        if self._maker is None:
+            raise ValueError(
+                "this world was given an environment of which no second one can be made; give GymWorld an id or a "
+                "function that makes the environment"
+            )
+        return self._maker()
+
+    def count_samples(self, steps: int) -> None:
+        """Count steps that were not taken by this world itself, but in an environment that it made."""
+        self._elsewhere += check_count(steps, "steps")
+
+    # Many walks ---------------------------------------------------------------------------------------------------
+
+    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+        """The cells in which ``count`` independent walks end."""
+        sampler = self._sampler(roll_in)
+        ends = np.zeros(check_count(count, "count"), dtype=np.int32)
+        draws, seeds = self._next_draws()
+
+        def finish(rollout: Rollout) -> None:
+            ends[rollout.number] = rollout.cell
+
+        self._life = None  # the environment is needed
+        collector = RolloutCollector(self._lanes, draws, seeds, finish)
+        collector.run(Rollout(number, sampler, draws) for number in range(len(ends)))
+        return ends
+
+    def episodes(
+        self,
+        policy: Policy,
+        *,
+        episodes: int,
+        horizon: int,
+        gamma: float,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        critic: Floats | None = None,
+        trace: float = 1.0,
+        weight_decay: float = 1.0,
+        credited: int | None = None,
+        max_samples: int | None = None,
+        combine: str = "replace",
+        record: bool = False,
+    ) -> EpisodeStatistics:
+        """Run a batch of episodes; see `World.episodes`. A policy that sees observations leaves no advantages."""
+        checked = check_any_policy(policy, self.num_states, self.num_actions)
+        check_count(episodes, "episodes")
+        check_count(horizon, "horizon", least=1)
+        if max_samples is not None:
+            check_count(max_samples, "max_samples")
+        accumulator = EpisodeAccumulator(
+            checked,
+            self._payment(rewards, combine),
+            critic,
+            gamma=check_gamma(gamma),
+            trace=trace,
+            weight_decay=weight_decay,
+            credited=credited,
+            record=record,
+            environment=self.discretisation.environment,
+        )
+        actor, sampler = self._actors.act_by(checked), self._sampler(reset)
+        draws, seeds = self._next_draws()
+        self._life = None  # the environment is needed
+        collector = RolloutCollector(self._lanes, draws, seeds, accumulator.add, max_samples)
+        collector.run(Rollout(number, sampler, draws, actor, horizon) for number in range(episodes))
+        return accumulator.result(collector.taken)
+
+    # One life, episode after episode ------------------------------------------------------------------------------
+
+    def restart(self) -> int:
+        """Begin an episode from the environment's own start; returns its cell."""
+        return self._living().restart(self._sampler(None))
+
+    def step(self, action: int) -> Step:
+        """Take one action in the current episode."""
+        if self._life is None or not self._life.standing:
+            raise RuntimeError("no episode is in progress; call restart() first")
+        if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
+            raise ValueError(f"action is {action!r}, expected a whole number from 0 to {self.num_actions - 1}")
+        event = self._life.step(int(action))
+        return Step(event.cell, event.reward, event.terminated)
+
+    def follow(
+        self,
+        policy: Policy,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        quota: NDArray[np.int64] | None = None,
+        max_episodes: int | None = None,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> Followed:
+        """Act by a policy until it is worth thinking again; see `World.follow`."""
+        actor = self._actors.act_by(policy)
+        if quota is not None:
+            check_quota(quota, (self.num_states, self.num_actions))
+        if max_episodes is not None:
+            check_count(max_episodes, "max_episodes", least=1)
+        bounds = self._bounds(gamma, horizon, max_samples, reset, rewards, combine)
+        return self._living(fresh).follow(actor, quota=quota, max_episodes=max_episodes, **bounds)
+
+    def learn_q(
+        self,
+        table: QTable,
+        rule: QRule,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> QProgress:
+        """Q-learning, a table updated at every step; see `World.learn_q`."""
+        for name, array in table._asdict().items():
+            if array.shape != (self.num_states, self.num_actions):
+                raise ValueError(
+                    f"the table's {name} have shape {array.shape}, expected {(self.num_states, self.num_actions)}"
+                )
+        bounds = self._bounds(gamma, horizon, max_samples, reset, rewards, combine)
+        return self._living(fresh).learn_q(table, rule, **bounds)
+
+    # Bookkeeping --------------------------------------------------------------------------------------------------
+
+    def _bounds(
+        self,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None,
+        rewards: Floats | None,
+        combine: str,
+    ) -> dict[str, Any]:
+        """What both ways of living take, checked."""
+        return {
+            "gamma": check_gamma(gamma),
+            "horizon": check_count(horizon, "horizon", least=1),
+            "max_samples": check_count(max_samples, "max_samples"),
+            "reset": self._sampler(reset),
+            "pay": self._payment(rewards, combine),
+        }
+
+    def _sampler(self, reset: RollIn | None) -> RollInSampler:
+        return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors)
+
+    def _payment(self, rewards: Floats | None, combine: str) -> RewardRule:
+        return RewardRule.of(rewards, combine, (self.num_states, self.num_actions))
+
+    def _living(self, fresh: bool = False) -> OnlineAgent:
+        """The life in progress, on this call's own random numbers; another one where there is none."""
+        draws, seeds = self._next_draws()
+        if self._life is None or fresh:
+            self._life = OnlineAgent(self._lanes, draws, seeds)
+        self._life.renew(draws)
+        return self._life
+
+    def _fitted(self, discretisation: Discretisation, env: Env) -> Discretisation:
+        """Let cells that are cut by quantiles see some observations first; these steps are counted, too."""
+        if not isinstance(discretisation.cells, QuantileCells) or discretisation.cells.fitted:
+            return discretisation
+        draws, seeds = self._next_draws()
+        seen = random_observations(env, discretisation, discretisation.cells.warm_up, draws, next(seeds))
+        self._elsewhere += discretisation.cells.warm_up
+        return discretisation._replace(cells=discretisation.cells.fitted_to(seen))
+
+    def _next_draws(self) -> tuple[RandomStream, Iterator[int]]:
+        """Random numbers that no call has used before, and seeds for the lanes of the environment."""
+        key = int(random.stream_key(self._seed, np.uint64(self._calls)))
+        self._calls += 1
+        return RandomStream(key), (int(random.walk_key(np.uint64(key), lane)) >> 33 for lane in itertools.count())
+
+
+def _in_words(argument: Any) -> str:
+    """An argument that is no plain data, in words that are the same in another process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(argument))

@@ -1,0 +1,72 @@
+"""The improvement phase: learn for the world's own reward from the resets that exploration found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.learners.optimizer import (
+    Evaluation,
+    Optimizer,
+    OptimizerResult,
+    check_budget,
+    check_learned,
+    check_optimizer,
+)
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.world import World, check_world
+
+EVALUATION_EPISODES = 1_000
+
+
+def improve(
+    world: World,
+    optimizer: Optimizer,
+    reset_model: ResetModel | None,
+    *,
+    gamma: float,
+    budget: int | None = None,
+    evaluation_episodes: int = EVALUATION_EPISODES,
+) -> OptimizerResult:
+    """Learn for the world's own reward, then measure the policy from the world's own start.
+
+    Args:
+        world: where to act; every step is counted in ``world.samples``.
+        optimizer: `TRPO`, `Reinforce`, `ModelBased`, or anything with their signature.
+        reset_model: where episodes begin; None means the world's start, which is learning without Curious Explorer.
+        gamma: the discount.
+        budget: the most steps to learn with, roll-ins included; the optimizer's own default if None.
+        evaluation_episodes: episodes from the start that measure the result, as ``result.evaluation``. Their steps are
+            counted by the world and reported there, beside the budget. Zero leaves the measurement out.
+    """
+    check_world(world)
+    check_optimizer(optimizer)
+    gamma, budget = check_gamma(gamma), check_budget(budget)
+    check_count(evaluation_episodes, "evaluation_episodes")
+    if reset_model is not None:
+        if not isinstance(reset_model, ResetModel):
+            raise ValueError(
+                f"reset_model is {type(reset_model).__name__}, expected a ResetModel: exploration.reset_model, or "
+                "ResetModel.load(folder)"
+            )
+        reset_model.check_world(world)
+    before = world.samples
+    learned = optimizer(world, reset_model, gamma=gamma, budget=budget)
+    check_learned(learned, world.samples - before, budget)
+    if evaluation_episodes == 0:
+        return learned
+    return replace(learned, evaluation=measure_value(world, learned.policy, gamma=gamma, episodes=evaluation_episodes))
+
+
+def measure_value(world: World, policy: Floats, *, gamma: float, episodes: int) -> Evaluation:
+    """The normalised value of a policy from the world's start, by Monte Carlo."""
+    # Cutting episodes off where gamma**horizon is 0.0001 costs at most that much of a value in [0, 1].
+    horizon = 2 * default_horizon(gamma)
+    batch = world.episodes(policy, episodes=check_count(episodes, "episodes", least=1), horizon=horizon, gamma=gamma)
+    values = (1.0 - gamma) * batch.returns
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+    return Evaluation(float(values.mean()), error, len(values), batch.samples)

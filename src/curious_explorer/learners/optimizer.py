@@ -1,0 +1,194 @@
+"""What an optimizer is: a function of a world, a reset model and a reward that returns a policy.
+
+The object holds hyperparameters only; what it learned, what it cost and how it went come back in an `OptimizerResult`.
+An optimizer touches the world through `World` alone: it restarts (by the reset model), steps and looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.visit import Reset, as_roll_in
+from curious_explorer.worlds.world import World
+
+COMBINATIONS = ("replace", "max")
+"""How a given reward goes together with the world's own."""
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """How learning went, one entry for each update."""
+
+    samples: NDArray[np.int64]
+    """Steps used by this optimizer up to and with the update."""
+    returns: Floats
+    """The mean discounted return of the update's episodes (not normalised), from the resets it trained on."""
+    episodes: NDArray[np.int64]
+    """Episodes run up to and with the update."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The value of a policy from the world's own start, measured by running it."""
+
+    value: float
+    """Normalised, in [0, 1] for rewards in [0, 1]."""
+    standard_error: float
+    episodes: int
+    samples: int
+
+
+@dataclass(frozen=True, eq=False)
+class OptimizerResult:
+    """A learned policy and the account of how it was learned."""
+
+    policy: KnownPolicy
+    """Action probabilities, shape (S, A), which cannot be changed; or a policy that sees observations."""
+    samples: int
+    """Every step taken, roll-ins included."""
+    curve: LearningCurve
+    accepted: int = 0
+    """Updates that changed the policy."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Updates that did not, by reason."""
+    occupancy: Floats | None = None
+    """Discounted visits of the last episodes from the resets they began in, shape (S,), summing to one."""
+    evaluation: Evaluation | None = None
+    """What the policy is worth from the world's own start, where that was measured."""
+
+    def __repr__(self) -> str:
+        value = None if self.evaluation is None else self.evaluation.value
+        updates = f"accepted={self.accepted}, rejected={sum(self.rejected.values())}"
+        return f"OptimizerResult(samples={self.samples:,}, {updates}, value={value})"
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """Anything that learns a policy for a reward from a reset model."""
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+    ) -> OptimizerResult:
+        """Learn a policy.
+
+        Args:
+            world: where to act.
+            reset: where episodes begin; the world's own start if None.
+            gamma: the discount.
+            reward: what to learn for; the world's own reward if None.
+            budget: the most steps that may be taken, roll-ins included; the optimizer's own default if None.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Reward:
+    """A reward to learn for in place of the world's own, or together with it.
+
+    Args:
+        table: shape (S, A).
+        combine: "replace" pays the table alone, "max" the larger of the table and the world's own reward.
+    """
+
+    table: Floats
+    combine: str = "replace"
+
+    @staticmethod
+    def of_states(values: ArrayLike, num_actions: int, combine: str = "replace") -> Reward:
+        """A reward that depends on the state alone, shape (S,)."""
+        by_state = np.asarray(values, dtype=np.float64)
+        return Reward(np.repeat(by_state[:, None], num_actions, axis=1), combine)
+
+
+def check_budget(budget: int | None) -> int | None:
+    """A budget of at least one step, or None."""
+    return None if budget is None else check_count(budget, "budget", least=1)
+
+
+class Task(NamedTuple):
+    """What an optimizer was asked to do, checked."""
+
+    gamma: float
+    roll_in: RollIn
+    reward: Reward | None
+    budget: int | None
+
+    def rewards(self) -> dict[str, Any]:
+        """The reward as `World.episodes` wants it."""
+        return {} if self.reward is None else {"rewards": self.reward.table, "combine": self.reward.combine}
+
+
+def check_task(
+    world: World, reset: Reset | RollIn | None, *, gamma: float, reward: Reward | None, budget: int | None
+) -> Task:
+    """Refuse what cannot be learned, before a step is taken; every optimizer begins with this."""
+    shape = (world.num_states, world.num_actions)
+    task = Task(check_gamma(gamma), as_roll_in(reset), check_reward(reward, shape), check_budget(budget))
+    for policy in task.roll_in.policies:
+        if not isinstance(policy, ObservationPolicy) and policy.shape != shape:
+            raise ValueError(
+                f"the reset model was made for {policy.shape[0]} states and {policy.shape[1]} actions, but the world "
+                f"has {shape[0]} and {shape[1]}; explore this world to get a reset model for it"
+            )
+    return task
+
+
+def check_reward(reward: Reward | None, shape: tuple[int, int]) -> Reward | None:
+    """A reward with a finite table of this shape (S, A), or None."""
+    if reward is None:
+        return None
+    table = np.asarray(reward.table, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"the reward's table has shape {table.shape}, expected {shape}: one for each state and action")
+    if not np.isfinite(table).all():
+        state, action = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(
+            f"the reward of state {state}, action {action} is {table[state, action]}, expected a finite number"
+        )
+    if reward.combine not in COMBINATIONS:
+        raise ValueError(f"combine is {reward.combine!r}, expected one of {', '.join(map(repr, COMBINATIONS))}")
+    return Reward(table, reward.combine)
+
+
+def learning_curve(entries: Sequence[tuple[int, float, int]]) -> LearningCurve:
+    """A curve from (samples, mean return, episodes) after each update."""
+    samples, returns, episodes = list(zip(*entries, strict=True)) or [(), (), ()]
+    return LearningCurve(
+        np.array(samples, dtype=np.int64), np.array(returns, dtype=np.float64), np.array(episodes, dtype=np.int64)
+    )
+
+
+def tally(verdicts: Mapping[str | None, int]) -> dict[str, Any]:
+    """How often an update changed the policy (verdict None) and why it did not, as `OptimizerResult` has them."""
+    rejected = {reason: times for reason, times in sorted(verdicts.items(), key=str) if reason is not None}
+    return {"accepted": verdicts.get(None, 0), "rejected": rejected}
+
+
+def check_optimizer(optimizer: object) -> None:
+    """Refuse what cannot be called as an optimizer, before anything is sampled."""
+    if isinstance(optimizer, type):
+        raise ValueError(f"optimizer is the class {optimizer.__name__}, expected an object: {optimizer.__name__}(...)")
+    if not callable(optimizer):
+        raise ValueError(f"optimizer is {optimizer!r}, expected TRPO(), Reinforce() or a function with their signature")
+
+
+def check_learned(learned: object, samples: int, budget: int | None) -> None:
+    """Refuse what an optimizer may not do: return something else than a result, or spend more than its budget."""
+    if not isinstance(learned, OptimizerResult):
+        raise ValueError(f"the optimizer returned {type(learned).__name__}, expected an OptimizerResult")
+    if budget is not None and samples > budget:
+        raise ValueError(f"the optimizer took {samples:,} steps, but its budget was {budget:,}; it must keep to it")

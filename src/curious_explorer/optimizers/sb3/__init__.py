@@ -1,5 +1,0 @@
-"""Stable-Baselines3's on-policy algorithms as optimizers: neural policies on raw observations."""
-
-from curious_explorer.optimizers.sb3.optimizer import SB3
-
-__all__ = ["SB3"]

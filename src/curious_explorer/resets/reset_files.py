@@ -1,0 +1,162 @@
+"""A reset model on disk: a folder with ``reset_model.json`` for people and ``policies-<digest>.npz`` for the tables.
+
+Policies that see observations lie beside them, each in a ``network-<digest>.safetensors``. Cells and actions are in the
+JSON file; the cells that were discovered, in the one with the tables. Nothing of it is code, and nothing is unpickled.
+
+The tables are written first, under a name made of their content; then the JSON file, which names them, is replaced in
+one step. So a reader finds the old model or the new one, whole, whenever the writer is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.archives import Format, check_header, check_size, decode, encode, parse_strictly
+from curious_explorer.errors import ResetModelError
+from curious_explorer.files import write_atomically
+from curious_explorer.gym.discretisation import discretisation_from_description
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.worlds.policies import ObservationPolicy, as_table, decode_policy
+
+FORMAT = Format("curious-explorer/reset-model", 3)
+TABLES = Format("curious-explorer/policies", 1)
+FILE = "reset_model.json"
+FOLDER = "reset_model"
+"""Where a run of ``curious-explorer explore`` has its reset model."""
+_KEYS_BY_VERSION = {
+    1: {"num_states", "num_actions", "num_policies", "gamma", "weighting", "tables", "sha256"},
+    2: {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"},
+}
+_KEYS_BY_VERSION[3] = _KEYS_BY_VERSION[2] | {"measured"}  # how many rounds' visits are with the tables
+TABLE = "table"
+"""Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
+
+
+def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
+    """Write a reset model to a folder, which is created if need be, and return the folder."""
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"{target} is a file, expected the name of a folder to save the reset model in")
+    target.mkdir(parents=True, exist_ok=True)
+    networks = {
+        place: policy.encode() for place, policy in enumerate(model.policies) if isinstance(policy, ObservationPolicy)
+    }
+    names = {place: f"network-{_digest(content)[:16]}.safetensors" for place, content in networks.items()}
+    tables = [as_table(policy, "saving") for place, policy in enumerate(model.policies) if place not in networks]
+    discretisation = model.discretisation if model.has_discretisation else None
+    discovered = [] if discretisation is None else discretisation.cells.discovered()
+    arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(discovered)}
+    arrays["visited"] = model.visited.astype("<f8")
+    content = encode(TABLES, {}, arrays)
+    name = f"policies-{_digest(content)[:16]}.npz"
+    header = {
+        "format": FORMAT.name,
+        "version": FORMAT.version,
+        "num_states": model.num_states,
+        "num_actions": model.num_actions,
+        "policies": [names.get(place, TABLE) for place in range(len(model.policies))],
+        "gamma": model.gamma,
+        "weighting": model.weighting,
+        "tables": name,
+        "sha256": _digest(content),
+        "discretisation": None if discretisation is None else discretisation.description(),
+        "measured": len(model.visited),
+    }
+    for place, network in networks.items():
+        write_atomically(target / names[place], network)
+    write_atomically(target / name, content)
+    write_atomically(target / FILE, json.dumps(header, indent=2, allow_nan=False) + "\n")
+    _remove_stale(target, {name, *names.values()})
+    return target
+
+
+def load_reset_model(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> ResetModel:
+    """Read what `save_reset_model` wrote.
+
+    Raises:
+        ResetModelError: if the folder holds no reset model, or one that is damaged, truncated or of a newer version.
+    """
+    source = Path(folder)
+    if not (source / FILE).is_file() and (source / FOLDER / FILE).is_file():
+        source = source / FOLDER  # the folder of a whole run
+    if not (source / FILE).is_file():
+        raise ResetModelError(f"{source} holds no reset model: there is no {FILE} in it; save one with ResetModel.save")
+    try:
+        header = check_header(parse_strictly((source / FILE).read_bytes()), FORMAT, _KEYS_BY_VERSION)
+        return _read_first_version(source, header) if header["version"] == 1 else _read(source, header, cell_function)
+    except (ValueError, OSError, MemoryError, OverflowError, RecursionError, KeyError, TypeError) as error:
+        raise ResetModelError(f"{source} cannot be read as a reset model: {error}") from error
+
+
+def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], Any] | None) -> ResetModel:
+    places = header["policies"]
+    if not isinstance(places, list) or not all(isinstance(name, str) for name in places) or TABLE not in places:
+        raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
+    shape = (places.count(TABLE), check_size(header, "num_states"), check_size(header, "num_actions"))
+    measured = check_size(header, "measured", least=0) if header["version"] >= 3 else None
+    names = {"policies", "discovered"} if measured is None else {"policies", "discovered", "visited"}
+    archive = decode(_tables(source, header), TABLES, set(), names)
+    tables = iter(archive.array("policies", "<f8", shape))
+    policies = [next(tables) if name == TABLE else decode_policy(_network(source, name)) for name in places]
+    discretisation = None
+    if header["discretisation"] is not None:
+        discovered = json.loads(archive.array("discovered", "|u1", None).tobytes() or b"[]")
+        if not isinstance(discovered, list) or not all(isinstance(key, str) for key in discovered):
+            raise ValueError("the discovered cells are no list of names")
+        discretisation = discretisation_from_description(header["discretisation"], discovered, function=cell_function)
+    visited = archive.array("visited", "<f8", (measured, shape[1])) if measured else ()
+    return ResetModel(
+        policies, gamma=header["gamma"], weighting=header["weighting"], visited=visited, discretisation=discretisation
+    )
+
+
+def _read_first_version(source: Path, header: dict[str, Any]) -> ResetModel:
+    """Tables alone, as they were written before reset models knew of observations."""
+    shape = tuple(check_size(header, f"num_{kind}") for kind in ("policies", "states", "actions"))
+    tables = decode(_tables(source, header), TABLES, set(), {"policies"}).array("policies", "<f8", shape)
+    return ResetModel(list(tables), gamma=header["gamma"], weighting=header["weighting"])
+
+
+def _tables(source: Path, header: dict[str, Any]) -> bytes:
+    content = _named(source, header["tables"]).read_bytes()
+    if _digest(content) != header["sha256"]:
+        raise ValueError(f"{header['tables']} is not the file that was saved: it is truncated or was changed")
+    return content
+
+
+def _network(source: Path, name: str) -> bytes:
+    content = _named(source, name).read_bytes()
+    if name != f"network-{_digest(content)[:16]}.safetensors":
+        raise ValueError(f"{name} is not the file that was saved: it is truncated or was changed")
+    return content
+
+
+def _named(source: Path, name: object) -> Path:
+    """A file that the model names, in its own folder and nowhere else."""
+    if not isinstance(name, str) or Path(name).name != name:
+        raise ValueError(f"it names {name!r}, expected the name of a file in the same folder")
+    return source / name
+
+
+def _as_bytes(names: list[str]) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(names).encode(), dtype=np.uint8)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _remove_stale(target: Path, kept: set[str]) -> None:
+    """Files of the model that was here before."""
+    for stale in (*target.glob("policies-*.npz"), *target.glob("network-*.safetensors")):
+        if stale.name not in kept:
+            with contextlib.suppress(OSError):
+                stale.unlink()

@@ -1,0 +1,250 @@
+"""The reset model that Curious Explorer hands out: how to start episodes all over the state space by restart and step.
+
+It is a chain of policies pi_0, ..., pi_N and says how a start is drawn. With mu_{-1} = rho and, as in Algorithm 2,
+
+    D_i = visit(pi_i, mu_{i-1})      walk pi_i from mu_{i-1}, stopping with probability 1 - gamma before each step,
+    mu_i = 1/2 rho + 1/2 D_i,
+
+the paper hands out mu_N (`weighting="last"`). That is not the covered one: the thresholds guarantee that the *average*
+of the D_i is large outside K_N, while mu_N forgets its past geometrically. So the default is
+
+    mu = 1/2 rho + 1/2 (D_0 + ... + D_N) / (N + 1)      (`weighting="average"`),
+
+sampled by drawing i uniformly. For whoever trains a learner there is a third (`weighting="spread"`), which draws i with
+the shares that spread starts most widely over what was seen (see `spreading`). In all three, drawing a start means
+choosing a chain pi_j, ..., pi_i and walking it from rho.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.errors import ResetModelError
+from curious_explorer.gym.discretisation import Discretisation, Discretised
+from curious_explorer.resets.spreading import spread_shares
+from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, check_any_policy
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import World
+
+if TYPE_CHECKING:
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
+
+
+FIXED_WEIGHTINGS = ("average", "last")
+"""Those whose shares depend on nothing that was measured."""
+WEIGHTINGS = (*FIXED_WEIGHTINGS, "spread")
+RHO_WEIGHT = 0.5
+"""How much of each mu_n is the start distribution: the paper's 1/2, on which its constants depend."""
+
+
+class ResetModel:
+    """A chain of policies as a distribution over states that can be sampled by restart and step.
+
+    Args:
+        policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table.
+        gamma: the discount of the walks.
+        weighting: "average" (the default), "last" (the paper's mu_N), or "spread" (over as much as possible of what was
+            seen; needs ``visited``).
+        visited: D_0, D_1, ... as they were measured, each of shape (S,); fewer than there are policies if the last ones
+            were not. A reset model from `explore` has them.
+        discretisation: which observations the states are and which actions the numbers mean, where that needs saying:
+            for a reset model of a `GymWorld`.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[ArrayLike | ObservationPolicy],
+        *,
+        gamma: float,
+        weighting: str = "average",
+        visited: Sequence[ArrayLike] | Floats = (),
+        discretisation: Discretisation | None = None,
+    ) -> None:
+        if len(policies) == 0:
+            raise ValueError("a reset model needs at least one policy; got none")
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting is {weighting!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
+        if isinstance(policies[0], ObservationPolicy):
+            raise ValueError(
+                "policy 0 sees observations, expected a table (S, A): exploration begins with the uniform one"
+            )
+        shape = np.shape(policies[0])
+        if len(shape) != 2:
+            raise ValueError(f"policy 0 has shape {shape}, expected (S, A)")
+        self._shape = shape
+        self._policies = tuple(
+            check_any_policy(policy, *shape, name=f"policy {index}") for index, policy in enumerate(policies)
+        )
+        self._discretisation = discretisation
+        self._gamma = check_gamma(gamma)
+        self._visited = _check_visited(visited, len(policies), int(shape[0]))
+        if weighting == "spread" and len(self._visited) == 0:
+            raise ValueError(
+                'weighting "spread" needs the visits of the rounds, and this reset model has none; take the one that '
+                "explore returned or saved, or give visited="
+            )
+        self._weighting = weighting
+
+    @property
+    def policies(self) -> tuple[KnownPolicy, ...]:
+        """pi_0, ..., pi_N."""
+        return self._policies
+
+    @property
+    def discretisation(self) -> Discretisation:
+        """Which observations the states are and which actions the numbers mean; states by their numbers by default."""
+        return Discretisation.of_states(*self._shape) if self._discretisation is None else self._discretisation
+
+    @property
+    def has_discretisation(self) -> bool:
+        """Whether it was made for observations, and not for the states of a finite MDP."""
+        return self._discretisation is not None
+
+    @property
+    def gamma(self) -> float:
+        """The discount of the walks."""
+        return self._gamma
+
+    @property
+    def weighting(self) -> str:
+        """How rounds are weighed: "average", "last" or "spread"."""
+        return self._weighting
+
+    @property
+    def visited(self) -> Floats:
+        """D_0, D_1, ... as they were measured, shape (rounds, S); no rows if they are not known."""
+        return self._visited
+
+    @cached_property
+    def shares(self) -> Floats:
+        """How much of what is walked falls to D_0, ..., D_N, shape (N + 1,)."""
+        count = len(self._policies)
+        if self._weighting != "spread":
+            return fixed_shares(count, self._weighting)
+        unmeasured = np.zeros(count - len(self._visited))
+        return np.concatenate([spread_shares(self._visited), unmeasured])
+
+    @property
+    def num_states(self) -> int:
+        """How many states the world has that this was made for."""
+        return int(self._shape[0])
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions the world has that this was made for."""
+        return int(self._shape[1])
+
+    def weighted(self, weighting: str) -> ResetModel:
+        """The same policies, rounds weighed in another way."""
+        return ResetModel(
+            self._policies,
+            gamma=self._gamma,
+            weighting=weighting,
+            visited=self._visited,
+            discretisation=self._discretisation,
+        )
+
+    @cached_property
+    def roll_in(self) -> RollIn:
+        """How to reach a state by steps alone."""
+        chains = reset_chains(self.shares)
+        weights = [weight for weight, _ in chains]
+        return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
+
+    def sample(self, world: World, count: int) -> NDArray[np.int32]:
+        """``count`` states, by rolling in from the world's start; every step is counted in ``world.samples``."""
+        self.check_world(world)
+        return world.walk(self.roll_in, check_count(count, "count"))
+
+    def distribution(self, mdp: FiniteMDP) -> Floats:
+        """The exact distribution over states, for whoever has the model, shape (S,)."""
+        from curious_explorer.resets.exact_distribution import exact_distribution
+
+        return exact_distribution(self, mdp)
+
+    def check_world(self, world: World | FiniteMDP) -> None:
+        """Refuse a world with other spaces than this was made for."""
+        if (world.num_states, world.num_actions) != (self.num_states, self.num_actions):
+            raise ResetModelError(
+                f"the reset model was made for {self.num_states} states and {self.num_actions} actions, but the world "
+                f"has {world.num_states} and {world.num_actions}; explore this world to get a reset model for it"
+            )
+        if self._discretisation is not None and isinstance(world, Discretised):
+            self._discretisation.check_alike(world.discretisation)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write to a folder of JSON and ``.npz``, replacing a reset model that is already there, atomically."""
+        from curious_explorer.resets.reset_files import save_reset_model
+
+        return save_reset_model(self, folder)
+
+    @staticmethod
+    def load(folder: str | Path, *, cell_function: Callable[[Any], Any] | None = None) -> ResetModel:
+        """Read what `save` wrote; raises `ResetModelError` on anything else, and never unpickles.
+
+        ``cell_function`` is the function that made the cells, where one did: code is not stored.
+        """
+        from curious_explorer.resets.reset_files import load_reset_model
+
+        return load_reset_model(folder, cell_function)
+
+    def __repr__(self) -> str:
+        return (
+            f"ResetModel({len(self._policies)} policies, num_states={self.num_states}, "
+            f"num_actions={self.num_actions}, gamma={self._gamma}, weighting={self._weighting!r})"
+        )
+
+
+WeightedChain = tuple[float, tuple[int, int]]
+"""The probability of a chain, and the half-open range of policies it walks."""
+
+
+def fixed_shares(count: int, weighting: str) -> Floats:
+    """The shares of ``count`` rounds: the same for each, or all for the last."""
+    return np.full(count, 1.0 / count) if weighting == "average" else np.eye(count)[-1]
+
+
+def reset_chains(shares: ArrayLike) -> list[WeightedChain]:
+    """1/2 rho + 1/2 (shares[0] D_0 + ... + shares[N] D_N), as chains."""
+    walked = [
+        ((1.0 - RHO_WEIGHT) * share * weight, chain)
+        for last, share in enumerate(np.asarray(shares, dtype=np.float64))
+        if share > 0.0
+        for weight, chain in visit_chains(last)
+    ]
+    return [(RHO_WEIGHT, (0, 0)), *walked]
+
+
+def _check_visited(visited: Sequence[ArrayLike] | Floats, num_policies: int, num_states: int) -> Floats:
+    if len(visited) == 0:
+        return np.zeros((0, num_states))
+    rounds = np.asarray(visited, dtype=np.float64)
+    if rounds.ndim != 2 or rounds.shape[1] != num_states or len(rounds) > num_policies:
+        raise ValueError(
+            f"visited has shape {rounds.shape}, expected at most {num_policies} rows, one for each policy, of "
+            f"{num_states} states"
+        )
+    if not (np.isfinite(rounds).all() and (rounds >= 0.0).all() and rounds.any(axis=1).all()):
+        raise ValueError("visited must be shares of visits: finite, not negative, and not all zero in any round")
+    return rounds
+
+
+def visit_chains(last: int) -> list[WeightedChain]:
+    """D_last = visit(pi_last, mu_{last - 1}), as chains that all end by walking pi_last.
+
+    Walking starts at pi_j with probability rho_weight * (1 - rho_weight)**(last - j), and the rest starts at pi_0.
+    """
+    chains = []
+    left = 1.0
+    for first in range(last, 0, -1):
+        chains.append((left * RHO_WEIGHT, (first, last + 1)))
+        left *= 1.0 - RHO_WEIGHT
+    return [*chains, (left, (0, last + 1))]

@@ -1,0 +1,171 @@
+"""The learner: a Stable-Baselines3 algorithm in metered environments that begin where a reset model says.
+
+All that it knows goes into tensors and plain data, and comes back from them: weights, the gradient method's moments,
+the statistics of observations and the count of steps. Every interval between two checkpoints begins with fresh episodes
+and its own seed, so that a training that is taken up again goes on exactly as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from curious_explorer.errors import ObservationError
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.gym.restart_wrapper import RestartWrapper
+from curious_explorer.optional_packages import require
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.sb3.metering import BudgetSpent, Meter, Metered, Watched
+from curious_explorer.sb3.network_inputs import Inputs, Normalisation
+from curious_explorer.sb3.network_policy import NetworkPolicy
+from curious_explorer.sb3.training_settings import ROLLOUT, TrainingSettings
+
+if TYPE_CHECKING:
+    import torch
+
+State = tuple[dict[str, "torch.Tensor"], dict[str, Any]]
+"""Tensors by name, and plain data."""
+
+
+class Learner:
+    """An algorithm under training.
+
+    Args:
+        settings: what to train, and where.
+        reset_model: where episodes begin; the environment's own start if None.
+        log_folder: where TensorBoard logs go; nowhere if None.
+    """
+
+    def __init__(self, settings: TrainingSettings, reset_model: ResetModel | None, log_folder: str | None) -> None:
+        kind = settings.algorithm_class()
+        vectors = require("stable_baselines3.common.vec_env", "sb3")
+        self._settings, self._reset_model = settings, reset_model
+        self.meter = Meter(settings.samples)
+        envs = vectors.DummyVecEnv([self._make_environment] * settings.num_envs)
+        space = envs.observation_space
+        self._normalizer: Any = None
+        if settings.normalize and isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+            envs = self._normalizer = vectors.VecNormalize(envs, norm_obs=True, norm_reward=False)
+        self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
+        self._seeding(settings.seed)
+        self._network = _network_for(space)
+        self.model: Any = kind(self._network, envs, device="cpu", **settings.told())
+        self.model.set_logger(_logger(log_folder))
+
+    def _make_environment(self) -> gymnasium.Env[Any, Any]:
+        name = self._settings.environment
+        env: gymnasium.Env[Any, Any] = Metered(make_by_id(name), self.meter)
+        return Watched(env if self._reset_model is None else RestartWrapper(env, self._reset_model), name)
+
+    @property
+    def learning_steps(self) -> int:
+        """Steps of episodes, roll-ins not included."""
+        return int(self.model.num_timesteps)
+
+    def begin_interval(self, number: int) -> None:
+        """Begin afresh in all environments, on random numbers that belong to this interval."""
+        seed = int(np.random.SeedSequence([self._settings.seed, number]).generate_state(1)[0] >> 1)
+        self._seeding(seed)
+        self.model.get_env().seed(seed)
+        self.model._last_obs = None  # so that `learn` resets the environments
+
+    def learn(self, steps: int) -> bool:
+        """Learn from about so many steps, a few thousand at most; returns whether the budget sufficed for them."""
+        rollout = self.model.n_steps * self._settings.num_envs
+        rollouts = max(1, min(steps, ROLLOUT) // rollout)
+        try:
+            self.model.learn(rollouts * rollout, reset_num_timesteps=False)
+        except BudgetSpent:
+            return False  # what is left does not suffice for an update
+        return True
+
+    def act(self, observation: Any) -> Any:
+        """The action of an evaluation."""
+        seen = observation if self._normalizer is None else self._normalizer.normalize_obs(observation)
+        action, _ = self.model.predict(seen, deterministic=self._settings.deterministic)
+        return action.item() if isinstance(self.model.action_space, spaces.Discrete) else action
+
+    def network_policy(self) -> NetworkPolicy:
+        """The actor as weights and plain data; raises `ObservationError` for observations that no perceptron sees."""
+        from curious_explorer.sb3.sb3_algorithm import network_policy
+
+        env = self.model.get_env()
+        if self._network != "MlpPolicy":
+            raise ObservationError(f"the network is a {self._network}, which acts with PyTorch only")
+        scale = None
+        if self._normalizer is not None:
+            seen = self._normalizer.obs_rms
+            scale = Normalisation(
+                seen.mean.ravel(), seen.var.ravel(), clip=self._normalizer.clip_obs, epsilon=self._normalizer.epsilon
+            )
+        return network_policy(self.model.policy, Inputs.of(env.observation_space), env.action_space, scale)
+
+    def log(self, numbers: dict[str, float], samples: int) -> None:
+        """Write to the TensorBoard log."""
+        for name, number in numbers.items():
+            self.model.logger.record(name, number)
+        self.model.logger.dump(step=samples)
+
+    def close(self) -> None:
+        """Give the environments back, and end the log."""
+        self.model.get_env().close()
+        self.model.logger.close()
+
+    def state(self) -> State:
+        """All that it knows."""
+        import torch
+
+        tensors = {f"policy.{name}": tensor for name, tensor in self.model.policy.state_dict().items()}
+        plain: dict[str, Any] = {"learning_steps": self.learning_steps, "samples": self.meter.taken, "optimizer": {}}
+        plain["updates"] = int(self.model._n_updates)
+        for number, moments in self.model.policy.optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                if isinstance(value, torch.Tensor):
+                    tensors[f"optimizer.{number}.{name}"] = value
+                else:
+                    plain["optimizer"][f"{number}.{name}"] = value
+        if self._normalizer is not None:
+            seen = self._normalizer.obs_rms
+            tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
+            plain["seen"] = float(seen.count)
+        return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
+
+    def restore(self, state: State) -> None:
+        """Know what `state` said."""
+        tensors, plain = state
+        self.model.policy.load_state_dict(_named(tensors, "policy."))
+        moments: dict[int, dict[str, Any]] = {}
+        for name, value in (*_named(tensors, "optimizer.").items(), *plain["optimizer"].items()):
+            number, _, what = name.partition(".")
+            moments.setdefault(int(number), {})[what] = value
+        groups = self.model.policy.optimizer.state_dict()["param_groups"]
+        self.model.policy.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        if self._normalizer is not None:
+            seen = self._normalizer.obs_rms
+            seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
+            seen.count = float(plain["seen"])
+        self.model.num_timesteps = int(plain["learning_steps"])
+        self.model._n_updates = int(plain["updates"])
+        self.meter.taken = int(plain["samples"])
+
+
+def _named(tensors: dict[str, torch.Tensor], beginning: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(beginning): tensor for name, tensor in tensors.items() if name.startswith(beginning)}
+
+
+def _network_for(space: spaces.Space[Any]) -> str:
+    if isinstance(space, spaces.Dict):
+        return "MultiInputPolicy"
+    pictures = require("stable_baselines3.common.preprocessing", "sb3")
+    return "CnnPolicy" if pictures.is_image_space(space) and min(space.shape[:2]) >= 36 else "MlpPolicy"  # type: ignore[index]
+
+
+def _logger(folder: str | None) -> Any:
+    logging = require("stable_baselines3.common.logger", "sb3")
+    if folder is None:
+        return logging.Logger(folder=None, output_formats=[])
+    require("tensorboard", "sb3")
+    return logging.configure(folder, ["tensorboard"])

@@ -1,0 +1,89 @@
+"""What a training was asked to do, checked before anything is made or written."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from curious_explorer.optional_packages import require
+from curious_explorer.validation import check_count, check_seed
+
+ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
+"""By name: the package and the class."""
+ROLLOUT = 2_048
+"""Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
+EVALUATIONS = 20
+_OURS = {"policy", "env", "verbose", "seed", "tensorboard_log", "device", "_init_setup_model", "stats_window_size"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """A training; two with equal settings give equal results."""
+
+    environment: str
+    algorithm: str = "ppo"
+    samples: int = 300_000
+    """Steps in all, those of roll-ins included."""
+    num_envs: int = 8
+    seed: int = 0
+    normalize: bool = True
+    """Whether observations are shifted and scaled by their running mean and variance."""
+    evaluate_every: int | None = None
+    """Samples between two evaluations, each with a checkpoint; a twentieth of the samples by default."""
+    evaluation_episodes: int = 10
+    evaluation_steps: int = 1_000
+    """When an episode of an evaluation is cut off, in an environment that has no time limit of its own."""
+    deterministic: bool = True
+    """Whether evaluations take the likeliest action instead of drawing one."""
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    """What the algorithm is told beside, as Stable-Baselines3 calls it."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"unknown algorithm {self.algorithm!r}; expected one of {', '.join(ALGORITHMS)}")
+        for name in ("samples", "num_envs", "evaluation_episodes", "evaluation_steps"):
+            check_count(getattr(self, name), name, least=1)
+        if self.evaluate_every is not None:
+            check_count(self.evaluate_every, "evaluate_every", least=1)
+        check_seed(self.seed)
+
+    @property
+    def interval(self) -> int:
+        """Samples between two evaluations."""
+        return self.evaluate_every or max(1, self.samples // EVALUATIONS)
+
+    def told(self) -> dict[str, Any]:
+        """All that the algorithm is told: our defaults, and over them what the user says."""
+        steps = max(8, ROLLOUT // self.num_envs)
+        defaults: dict[str, dict[str, Any]] = {"ppo": {"n_steps": steps}, "trpo": {"n_steps": steps}, "a2c": {}}
+        return defaults[self.algorithm] | dict(self.hyperparameters)
+
+    def algorithm_class(self) -> Any:
+        """The algorithm, its hyperparameters checked."""
+        package, name = ALGORITHMS[self.algorithm]
+        found = getattr(require(package, "sb3"), name)
+        known = set(inspect.signature(found.__init__).parameters) - _OURS - {"self"}
+        for given in self.hyperparameters:
+            if given not in known:
+                raise ValueError(
+                    f"{self.algorithm} has no hyperparameter {given!r}; expected {', '.join(sorted(known))}"
+                )
+        return found
+
+
+def hyperparameters(assignments: list[str]) -> dict[str, Any]:
+    """``["n_steps=16", "gamma=0.9"]`` as a dictionary; values are JSON."""
+    found = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        try:
+            parsed = json.loads(value)
+        except json.JSONDecodeError:
+            parsed = None
+        if not equals or not isinstance(parsed, (bool, int, float)):
+            raise ValueError(f"--set is {assignment!r}, expected a name and a number, as in --set n_steps=64")
+        found[name.strip()] = parsed
+    return found

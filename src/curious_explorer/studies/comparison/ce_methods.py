@@ -1,0 +1,156 @@
+"""Curious Explorer as a method among others: explore with a share of the budget, then improve with all that is left.
+
+The rivals answer one question, how good the policy is after so many samples, so Curious Explorer answers it too. Half
+of the budget goes to Algorithm 2, divided evenly among its rounds; until that is over the policy it would act with is
+the uniform one, and that is what a curve shows. The rest trains the same optimizer for the world's own reward from the
+reset model. Where a method is not told how deep a world is, neither is this one: it runs the same number of rounds
+everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from curious_explorer.arrays import Floats
+from curious_explorer.explorers.curious_explorer import explore, uniform_policy
+from curious_explorer.explorers.visits import FreshVisits
+from curious_explorer.learners.model_based import ModelBased
+from curious_explorer.learners.optimizer import OptimizerResult, Reward
+from curious_explorer.learners.reinforce import Reinforce
+from curious_explorer.learners.trpo import TRPO
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.visit import Reset
+from curious_explorer.worlds.world import World
+
+Watch = Callable[[Floats, int], None]
+
+AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
+DEFAULT_BUDGET = 1_000_000
+FIRST_VISITS_SHARE = 0.1
+"""At most about this share of the exploration pays for the walks that measure the uniform policy, before round 0."""
+FEWEST_FIRST_VISITS, MOST_FIRST_VISITS = 20, 500
+LEGS = 3
+"""A walk from a round's resets follows two policies on average and then the one it measures, 1 / (1 - gamma) each."""
+
+
+@dataclass(frozen=True)
+class FrugalVisits:
+    """Visits counted while learning; walks only where nothing was learned, paid for with what that left over."""
+
+    first: int
+    """Walks that measure the uniform policy, before round 0."""
+    later: int
+    """Walks that measure a policy whose optimizer needed no episodes, as a model-based one may."""
+
+    def __call__(
+        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
+    ) -> Floats:
+        """The share of visits of each state."""
+        if occupancy is not None:
+            return occupancy
+        return FreshVisits(self.first if reset is None else self.later)(world, policy, reset, None, gamma)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuriousExplorer:
+    """Algorithm 2 and the improvement phase, in one budget."""
+
+    make_optimizer: Callable[[], Any]
+    """Makes ``opt``, which explores and then improves; made anew for every run, since it may remember."""
+    share: float = 0.5
+    """The share of the budget that explores. The paper says nothing about it."""
+    rounds: int = 20
+    """N; the paper's deepest problems take as many."""
+
+    def __post_init__(self) -> None:
+        check_count(self.rounds, "rounds", least=1)
+        if not 0.0 < self.share < 1.0:
+            raise ValueError(f"share is {self.share!r}, expected a number between 0 and 1")
+
+    def least_budget(self, gamma: float) -> int:
+        """The smallest budget with which every round can take a step and the first visits leave something over."""
+        walks = FEWEST_FIRST_VISITS / (1.0 - check_gamma(gamma)) / FIRST_VISITS_SHARE
+        return math.ceil(max(walks, self.rounds) / self.share)
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None = None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Explore and learn for the world's own reward; see `Optimizer`."""
+        if reset is not None or reward is not None:
+            raise ValueError(
+                "Curious Explorer finds its own resets and learns for the world's own reward; reset and reward must be "
+                "None here (use explore and improve for anything else)"
+            )
+        budget = DEFAULT_BUDGET if budget is None else budget
+        if check_count(budget, "budget", least=1) < self.least_budget(gamma):
+            raise ValueError(
+                f"budget is {budget:,} steps, expected at least {self.least_budget(gamma):,} at gamma {gamma:g}: what "
+                f"{self.rounds} rounds of Curious Explorer need"
+            )
+        began = world.samples
+        optimizer = self.make_optimizer()
+        if watch is not None:
+            watch(uniform_policy(world), 0)
+        for_exploring = int(self.share * budget)
+        for_round = int((1.0 - FIRST_VISITS_SHARE) * for_exploring) // self.rounds
+        exploration = explore(
+            world,
+            optimizer,
+            gamma=gamma,
+            rounds=self.rounds,
+            visits=self._visits(for_exploring, for_round, gamma),
+            budget=max(for_round, 1),
+            progress=False,
+        )
+        spent = world.samples - began
+        later = None if watch is None else lambda policy, samples: watch(policy, spent + samples)
+        learned = optimizer(world, exploration.reset_model, gamma=gamma, budget=budget - spent, watch=later)
+        return OptimizerResult(
+            policy=learned.policy,
+            samples=world.samples - began,
+            curve=learned.curve,
+            accepted=learned.accepted,
+            rejected=learned.rejected,
+            occupancy=learned.occupancy,
+        )
+
+    def _visits(self, for_exploring: int, for_round: int, gamma: float) -> FrugalVisits:
+        """How many walks are affordable; a walk takes 1 / (1 - gamma) steps on average, and more from resets."""
+        first = int(FIRST_VISITS_SHARE * for_exploring * (1.0 - gamma))
+        later = int(0.5 * for_round * (1.0 - gamma) / LEGS)
+        return FrugalVisits(
+            first=min(max(first, FEWEST_FIRST_VISITS), MOST_FIRST_VISITS), later=min(max(later, 1), MOST_FIRST_VISITS)
+        )
+
+
+def patient_trpo() -> TRPO:
+    """TRPO that stops only when its budget is spent."""
+    return TRPO(updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
+
+
+def patient_reinforce() -> Reinforce:
+    """REINFORCE that stops only when its budget is spent."""
+    return Reinforce(updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
+
+
+CE_METHODS: dict[str, Callable[[], Any]] = {
+    "ce-trpo": lambda: CuriousExplorer(make_optimizer=patient_trpo),
+    "ce-reinforce": lambda: CuriousExplorer(make_optimizer=patient_reinforce),
+    "ce-model-based": lambda: CuriousExplorer(make_optimizer=ModelBased),
+    "trpo": patient_trpo,
+    "reinforce": patient_reinforce,
+    "model-based": ModelBased,
+}
+"""Curious Explorer with each optimizer, and the same optimizers from the start alone."""

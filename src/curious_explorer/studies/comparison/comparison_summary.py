@@ -1,0 +1,194 @@
+"""Results as data: ``summary.json`` and ``results.csv``, the same bytes for the same comparison, and ``times.csv``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.studies.comparison import statistics
+from curious_explorer.studies.comparison.comparison_grid import TARGET, Comparison
+from curious_explorer.studies.comparison.comparison_run import ComparisonRun
+
+CSV_COLUMNS = ("environment", "method", "seed", "gamma", "budget", "score", "samples_to_target", "coverage", "samples")
+CURVE_POINTS = 100
+CURVE_RESAMPLES = 400
+FIRST_POINT = 50.0
+"""Where curves begin on their logarithmic axis."""
+PROFILE_TAUS = np.linspace(0.0, 0.99, 100)
+"""Up to 0.99: beyond it digits decide that nobody cares for."""
+
+
+class Results:
+    """All runs of a comparison as tables of shape (seeds, environments), one for each method."""
+
+    def __init__(self, comparison: Comparison, runs: Sequence[ComparisonRun]) -> None:
+        self.comparison = comparison
+        self.methods = list(comparison.methods)
+        self.budgets = comparison.budgets
+        self._runs = {(run.job.method, run.job.environment, run.job.seed): run for run in runs}
+
+    def runs(self, method: str, environment: str) -> list[ComparisonRun]:
+        """The runs of a method on an environment, by seed."""
+        return [self._runs[method, environment, seed] for seed in range(self.comparison.seeds)]
+
+    def scores(self, method: str) -> Floats:
+        """What the policy was worth in the end, to six digits: beyond them it is the arithmetic that differs."""
+        return np.round(self._table(method, lambda run: float(run.scores[-1])), 6)
+
+    def to_target(self, method: str) -> Floats:
+        """Samples to the target, infinity where it was never reached."""
+        return self._table(method, samples_to_target)
+
+    def coverage(self, method: str) -> Floats:
+        """The share of states seen."""
+        return self._table(method, lambda run: run.coverage)
+
+    def seconds(self, method: str) -> Floats:
+        """How long the runs took."""
+        return self._table(method, lambda run: run.seconds)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The content of ``summary.json``; see `summarize`."""
+        return summarize(self)
+
+    def _table(self, method: str, figure: Callable[[ComparisonRun], float]) -> Floats:
+        return np.array([[figure(run) for run in self.runs(method, e)] for e in self.budgets], dtype=np.float64).T
+
+
+def samples_to_target(run: ComparisonRun) -> float:
+    """After how many samples the policy was first worth `TARGET` of the best; infinity if never."""
+    return statistics.first_reaching(run.samples, run.scores, TARGET)
+
+
+class Band(NamedTuple):
+    """A curve over seeds: interquartile mean and its bootstrap interval, on a grid of samples."""
+
+    samples: Floats
+    middle: Floats
+    low: Floats
+    high: Floats
+
+
+def band(results: Results, method: str, environment: str) -> Band:
+    """The score of the current policy against samples, as a step function on a grid that all methods share."""
+    grid = np.geomspace(FIRST_POINT, results.budgets[environment], CURVE_POINTS)
+    runs = results.runs(method, environment)
+    curves = np.array([statistics.step_values(run.samples, run.scores, grid) for run in runs])
+    picked = statistics.resampled((len(runs), 1), CURVE_RESAMPLES, 0)[:, :, 0]
+    middles = statistics.interquartile_mean(curves[picked], axis=1)
+    low, high = np.percentile(middles, [2.5, 97.5], axis=0)
+    return Band(grid, statistics.interquartile_mean(curves, axis=0), low, high)
+
+
+def summarize(results: Results) -> dict[str, Any]:
+    """The content of ``summary.json``."""
+    methods = results.methods
+    return {
+        "settings": results.comparison.described(),
+        "aggregate": {name: _aggregate(results, name) for name in methods},
+        "environments": {
+            environment: {name: _on_environment(results, name, place) for name in methods}
+            for place, environment in enumerate(results.budgets)
+        },
+        "probability_of_improvement": {
+            "final_score": _pairs(results, results.scores),
+            "samples_to_target": _pairs(results, lambda name: -results.to_target(name)),
+        },
+        "performance_profile": {
+            "taus": PROFILE_TAUS.tolist(),
+            **{name: statistics.performance_profile(results.scores(name), PROFILE_TAUS).tolist() for name in methods},
+        },
+    }
+
+
+def _aggregate(results: Results, method: str) -> dict[str, Any]:
+    scores = results.scores(method)
+    return {
+        "iqm": float(statistics.interquartile_mean(scores)),
+        "iqm_interval": list(statistics.bootstrap_interval(scores, statistics.mean_of_middle)),
+        "mean": float(scores.mean()),
+        "reached_target": float(np.isfinite(results.to_target(method)).mean()),
+        "coverage": float(results.coverage(method).mean()),
+    }
+
+
+def _on_environment(results: Results, method: str, place: int) -> dict[str, Any]:
+    scores = results.scores(method)[:, [place]]
+    to_target = results.to_target(method)[:, [place]]
+    median = float(statistics.upper_median(to_target[None])[0])
+    low, high = statistics.bootstrap_interval(to_target, statistics.upper_median)
+    return {
+        "iqm": float(statistics.interquartile_mean(scores)),
+        "iqm_interval": list(statistics.bootstrap_interval(scores, statistics.mean_of_middle)),
+        "reached_target": float(np.isfinite(to_target).mean()),
+        "samples_to_target": _finite(median),
+        "samples_to_target_interval": [_finite(low), _finite(high)],
+        "coverage": float(results.coverage(method)[:, place].mean()),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity; None says that it was not reached."""
+    return value if math.isfinite(value) else None
+
+
+def _pairs(results: Results, table: Callable[[str], Floats]) -> dict[str, dict[str, dict[str, Any]]]:
+    """For each method and each rival, the probability that a run of the first beats one of the second."""
+    tables = {name: table(name) for name in results.methods}
+    return {
+        one: {
+            other: {
+                "probability": statistics.probability_of_improvement(tables[one], tables[other]),
+                "interval": list(statistics.improvement_interval(tables[one], tables[other], resamples=200)),
+            }
+            for other in results.methods
+            if other != one
+        }
+        for one in results.methods
+    }
+
+
+def summary_text(results: Results) -> str:
+    """``summary.json`` as it is written."""
+    return json.dumps(results.summary, indent=2, allow_nan=False) + "\n"
+
+
+def results_csv(results: Results) -> str:
+    """Tidy results: a row for each run; samples to target are empty where it was never reached."""
+    rows = []
+    for environment, budget in results.budgets.items():
+        for method in results.methods:
+            for run in results.runs(method, environment):
+                reached = samples_to_target(run)
+                name = (environment, method, run.job.seed, run.job.gamma, budget)
+                arrived = int(reached) if math.isfinite(reached) else ""
+                rows.append((*name, float(run.scores[-1]), arrived, run.coverage, run.used))
+    return _csv(CSV_COLUMNS, rows)
+
+
+def times_csv(results: Results) -> str:
+    """How long each run took; not the same twice, so it stands alone."""
+    rows = [
+        (environment, method, run.job.seed, f"{run.seconds:.4f}", f"{run.used / max(run.seconds, 1e-9):.0f}")
+        for environment in results.budgets
+        for method in results.methods
+        for run in results.runs(method, environment)
+    ]
+    return _csv(("environment", "method", "seed", "seconds", "samples_per_second"), rows)
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,90 @@
+"""Jobs on this machine: one after the other in this process, or side by side in worker processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing import connection
+
+from curious_explorer.errors import ExecutorError
+from curious_explorer.studies.executors.executor import QUEUED_PER_WORKER, Job, Result
+from curious_explorer.validation import check_count
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Inline:
+    """One job after the other, in this process."""
+
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    def run(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Generator[Result, None, None]:
+        """The result of each job, in order."""
+        yield from map(function, jobs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """Worker processes on this machine; function and jobs must be picklable."""
+
+    workers: int = field(default_factory=available_cores)
+    """How many; all cores by default."""
+
+    def __post_init__(self) -> None:
+        check_count(self.workers, "workers", least=1)
+
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    def run(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Generator[Result, None, None]:
+        """The result of each job, as soon as it is there."""
+        pending = list(jobs)
+        if len(pending) < 2:
+            yield from map(function, pending)
+            return
+        # Spawned, not forked: a fork would copy the progress bar's thread in the middle of whatever it does.
+        context = multiprocessing.get_context("spawn")
+        many = min(self.workers, len(pending))
+        pool = ProcessPoolExecutor(many, mp_context=context, initializer=_obey_the_parent)
+        try:
+            pending.reverse()
+            running: set[Future[Result]] = set()
+            while pending or running:
+                while pending and len(running) < QUEUED_PER_WORKER * many:
+                    running.add(pool.submit(function, pending.pop()))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BrokenProcessPool as error:
+            raise ExecutorError(
+                "a worker process died: killed from outside, for want of memory, or because a script starts workers "
+                "outside of if __name__ == '__main__'; whatever was finished before is kept, so do the same again with "
+                "--resume, with fewer --workers if memory is short"
+            ) from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _obey_the_parent() -> None:
+    """Leave interruptions to the process that started this worker, and end when that one is gone, even if killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,170 @@
+"""A cell with a thousand seeds in one call: what `running.run_cell` does for a seed, on tensors with one row for each.
+
+All seeds share one MDP, whose action labels are permuted once; `run_cell` permutes them for each seed. Nothing in TRPO
+or REINFORCE tells one label from another (a uniform start, no ties to break), so values have the same distribution;
+and run b is the twin of a single run with that seed on the same MDP.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curious_explorer.arrays import Floats, Integers
+from curious_explorer.exact.optimal import solve
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.studies.paper_grid import Cell
+from curious_explorer.studies.paper_run import ARMS, AS_MANY_AS_THE_BUDGET_ALLOWS
+from curious_explorer.studies.presets import CellSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from curious_explorer.gpu.many_worlds import ManyWorlds
+
+MakeWorlds = Callable[[FiniteMDP, Sequence[int]], "ManyWorlds"]
+
+SOLVED = 0.9
+"""A seed has solved its cell if its policy is worth this fraction of the best possible value."""
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+LABELS = 0
+"""Seed of the action labels that all runs share."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeedRuns:
+    """What all seeds of one cell gave; values are fractions of the best possible one, from the start."""
+
+    cell: Cell
+    seeds: tuple[int, ...]
+    gamma: float
+    optimal: float
+    """The best possible value from the start, normalised."""
+    values: dict[str, Floats]
+    """By arm (see `running.ARMS`), each of shape (B,)."""
+    samples: dict[str, Integers]
+    """Steps taken by ``exploration``, and by the learning of each arm, each of shape (B,)."""
+    seconds: dict[str, float]
+    """What ``exploration`` and the learning of each arm took."""
+
+    @property
+    def total_seconds(self) -> float:
+        """All of the cell."""
+        return sum(self.seconds.values())
+
+    @property
+    def total_samples(self) -> int:
+        """Every step of every seed and arm."""
+        return int(sum(int(steps.sum()) for steps in self.samples.values()))
+
+    def solved(self, arm: str) -> float:
+        """The share of seeds whose policy reaches `SOLVED`."""
+        return float((self.values[arm] >= SOLVED).mean())
+
+    def described(self) -> dict[str, Any]:
+        """The results as plain data."""
+        return {
+            "cell": self.cell.name,
+            "gamma": self.gamma,
+            "optimal": self.optimal,
+            "seeds": list(self.seeds),
+            "labels": LABELS,
+            "seconds": self.seconds,
+            "samples": {name: steps.tolist() for name, steps in self.samples.items()},
+            "samples_per_second": self.total_samples / self.total_seconds,
+            "arms": {arm: self._described(arm) for arm in self.values},
+        }
+
+    @staticmethod
+    def from_described(data: dict[str, Any]) -> SeedRuns:
+        """What `described` was made from."""
+        environment, depth, optimizer = data["cell"].split("/")
+        return SeedRuns(
+            cell=Cell(environment, int(depth), optimizer),
+            seeds=tuple(data["seeds"]),
+            gamma=data["gamma"],
+            optimal=data["optimal"],
+            values={arm: np.array(described["values"]) for arm, described in data["arms"].items()},
+            samples={name: np.array(steps, dtype=np.int64) for name, steps in data["samples"].items()},
+            seconds=data["seconds"],
+        )
+
+    def _described(self, arm: str) -> dict[str, Any]:
+        values = self.values[arm]
+        quantiles = {f"{share:g}": float(np.quantile(values, share)) for share in QUANTILES}
+        solved = {"solved": self.solved(arm), "solved_means": f"at least {SOLVED:g} of the best possible value"}
+        return {"mean": float(values.mean()), **solved, "quantiles": quantiles, "values": values.tolist()}
+
+
+def run_cell_for_seeds(
+    cell: Cell, seeds: Sequence[int], settings: CellSettings, *, make_worlds: MakeWorlds | None = None
+) -> SeedRuns:
+    """Explore, learn, and let the rivals learn, all seeds at once; see `running.run_cell`.
+
+    ``make_worlds`` makes the worlds of all seeds; by default `SeededWorlds` on the GPU.
+    """
+    from curious_explorer.gpu.many_seeds_explore import explore_many, improve_many
+    from curious_explorer.gpu.seeded_worlds import SeededWorlds
+
+    make = make_worlds or SeededWorlds
+    mdp = cell.mdp(LABELS)
+    gamma = settings.gamma
+    best = float(mdp.start @ solve(mdp, gamma=gamma).values)
+    values: dict[str, Floats] = {}
+    samples: dict[str, Integers] = {}
+    clock = _Stopwatch()
+
+    worlds = make(mdp, seeds)
+    exploration = explore_many(
+        worlds,
+        settings.exploring,
+        gamma=gamma,
+        rounds=settings.rounds,
+        thresholds=settings.thresholds(mdp.num_states),
+        visits=settings.visits,
+        learn_from=settings.weighting,
+    )
+    samples["exploration"] = exploration.samples.cpu().numpy()
+    clock.stop("exploration")
+    trained = improve_many(worlds, settings.learning, exploration.reset(settings.weighting), gamma=gamma)
+    patient = replace(settings.learning, updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
+    arms = dict.fromkeys(ARMS, trained)
+    for arm in ARMS:
+        if arm != "with_ce":
+            extra = exploration.samples if arm == "without_ce_total_budget" else 0
+            arms[arm] = improve_many(make(mdp, seeds), patient, None, gamma=gamma, budgets=trained.samples + extra)
+        values[arm] = exact_values(mdp, arms[arm].policy, gamma) / best
+        samples[arm] = arms[arm].samples.cpu().numpy()
+        clock.stop(arm)
+    return SeedRuns(cell, tuple(seeds), gamma, best, values, samples, clock.seconds)
+
+
+def exact_values(mdp: FiniteMDP, policies: Tensor, gamma: float) -> Floats:
+    """The normalised value from the start of B policies (B, S, A), shape (B,), by solving v = (1-g) r_pi + g P_pi v."""
+    import torch
+
+    def table(values: Floats) -> Tensor:
+        return torch.from_numpy(np.array(values)).to(policies.device)
+
+    chain = torch.einsum("bsa,sat->bst", policies, table(mdp.dense_transitions()))
+    earned = (1.0 - gamma) * torch.einsum("bsa,sa->bs", policies, table(mdp.rewards))
+    identity = torch.eye(mdp.num_states, dtype=torch.float64, device=policies.device)
+    values = torch.linalg.solve(identity - gamma * chain, earned)
+    result: Floats = (values @ table(mdp.start)).cpu().numpy()
+    return result
+
+
+class _Stopwatch:
+    """Seconds by name; each `stop` also starts the next one. Results have reached the host by then."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = time.perf_counter()
+
+    def stop(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name], self._began = now - self._began, now

@@ -1,0 +1,182 @@
+"""``exploration.mp4``: every round of every cell, one a second, from the shallowest to the deepest.
+
+A cell's graph is drawn once, in white; a frame multiplies the colours of its round into the states' discs, so that
+arrows, rims and names stay as drawn. Under the graph stand bars of mu_n(s), with the uniform distribution's line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.mdp.drawing import draw_mdp
+from curious_explorer.mdp.layout import layout_states
+from curious_explorer.mdp.marks import RADIUS
+from curious_explorer.optional_packages import require
+from curious_explorer.studies.figures.evolution import reached_shares
+from curious_explorer.studies.figures.scatter import mu_of
+from curious_explorer.studies.paper_run import CellRun
+from curious_explorer.studies.paper_summary import by_cell
+
+Pixels = NDArray[np.uint8]
+
+WIDTH, HEIGHT = 1280, 720
+"""Even, as the yuv420p pixel format wants them."""
+TITLE_HEIGHT, BARS_HEIGHT = 90, 200
+MARGIN = 40
+DOTS_PER_INCH = 100
+OUTPUT_RATE = 2
+"""Frames a second in the file; every picture is repeated, because some players stumble over one frame a second."""
+ENCODING = "-crf 20 -preset veryfast -movflags +faststart"
+"""Good quality, fast, and an index at the front so that a browser can begin before it has everything."""
+INK, FAINT, GREEN, RED = (31, 41, 51), (148, 163, 184), (21, 128, 61), (185, 28, 28)
+
+
+def write_video(path: Path, runs: Sequence[CellRun]) -> int:
+    """Write the video, the first run of each cell; returns how many rounds it shows."""
+    ffmpeg = require("imageio_ffmpeg")
+    # A name of its own: the encoder of a process that was killed may still be writing to another.
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    writer = ffmpeg.write_frames(
+        str(temporary),
+        (WIDTH, HEIGHT),
+        fps=1,
+        codec="libx264",
+        pix_fmt_out="yuv420p",
+        macro_block_size=2,
+        quality=None,
+        bitrate=None,
+        ffmpeg_log_level="error",
+        output_params=[*ENCODING.split(), "-r", str(OUTPUT_RATE), "-f", "mp4"],
+    )
+    rounds = 0
+    try:
+        writer.send(None)
+        for frame in all_frames(runs):
+            writer.send(frame.tobytes())
+            rounds += 1
+        writer.close()
+        os.replace(temporary, path)
+    except (BrokenPipeError, OSError) as error:
+        raise OSError(
+            error.errno or errno.EIO, f"the video could not be written ({error}); is the disk full?"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            writer.close()
+        temporary.unlink(missing_ok=True)
+    return rounds
+
+
+def all_frames(runs: Sequence[CellRun]) -> Iterator[Pixels]:
+    """The frames in the paper's order: by optimizer and depth, CCT before DCL."""
+    order = sorted(by_cell(runs), key=lambda item: (item[0].optimizer, item[0].depth, item[0].environment))
+    for _, group in order:
+        yield from cell_frames(group[0])
+
+
+def cell_frames(run: CellRun) -> Iterator[Pixels]:
+    """One frame for each round of a run, shape (HEIGHT, WIDTH, 3)."""
+    from matplotlib import colormaps
+    from PIL import Image
+
+    canvas = GraphCanvas(run)
+    shares = reached_shares(run.visited, run.poorly_visited, run.thresholds)
+    mu = mu_of(run)
+    colours = colormaps["RdYlGn"](0.12 + 0.76 * shares)[..., :3]  # not the darkest ends: names have to be read on them
+    for n in range(len(mu)):
+        frame = np.full((HEIGHT, WIDTH, 3), 255, dtype=np.uint8)
+        frame[TITLE_HEIGHT : HEIGHT - BARS_HEIGHT] = canvas.coloured(colours[n])
+        picture = Image.fromarray(frame)
+        _write_title(picture, run, n)
+        _draw_bars(picture, mu[n], colours[n])
+        yield np.asarray(picture)
+
+
+class GraphCanvas:
+    """A cell's graph, drawn once, whose states can be given other colours."""
+
+    def __init__(self, run: CellRun) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        mdp = run.cell.mdp(run.seed)
+        places = layout_states(mdp)
+        height = HEIGHT - TITLE_HEIGHT - BARS_HEIGHT
+        figure = Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+        canvas = FigureCanvasAgg(figure)
+        ax = draw_mdp(mdp, ax=figure.add_axes((0.0, 0.0, 1.0, 1.0)), positions=places, colorbar=False)
+        white = [patch for patch in ax.patches if str(patch.get_gid()).startswith("state-")]
+        for patch in white:
+            patch.set_facecolor("white")
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+        self._white = np.asarray(pixels)[..., :3].astype(np.float64)
+        centres = ax.transData.transform(places)
+        rim = ax.transData.transform(places[0] + (RADIUS, 0.0))[0] - centres[0][0]
+        self._discs = [_disc(x, height - y, rim) for x, y in centres]
+
+    def coloured(self, colours: Floats) -> Pixels:
+        """The graph with these colours, shape (S, 3)."""
+        pixels = self._white.copy()
+        for disc, colour in zip(self._discs, colours, strict=True):
+            pixels[disc] *= colour
+        return pixels.astype(np.uint8)
+
+
+def _disc(x: float, y: float, radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows and columns of the pixels whose centres lie within a circle."""
+    reach = int(radius) + 2
+    rows, columns = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    rows, columns = rows + int(y), columns + int(x)
+    inside = np.hypot(columns + 0.5 - x, rows + 0.5 - y) < radius
+    return rows[inside], columns[inside]
+
+
+@cache
+def _font(size: int) -> Any:
+    from matplotlib import font_manager
+    from PIL import ImageFont
+
+    return ImageFont.truetype(font_manager.findfont("DejaVu Sans"), size)
+
+
+def _write_title(picture: Any, run: CellRun, n: int) -> None:
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(picture)
+    poor, states = int(run.poorly_visited[n].sum()), run.poorly_visited.shape[1]
+    draw.text((MARGIN, 18), f"Curious Explorer: {run.cell.title}", font=_font(28), fill=INK)
+    words = f"round {n + 1} of {len(run.visited)}: {poor} of {states} states poorly visited (red)"
+    draw.text((MARGIN, 56), words, font=_font(20), fill=FAINT if poor == 0 else INK)
+    done = (WIDTH - 2 * MARGIN) * (n + 1) / len(run.visited)
+    draw.rectangle((MARGIN, 4, MARGIN + done, 8), fill=GREEN)
+
+
+def _draw_bars(picture: Any, mu: Floats, colours: Floats) -> None:
+    """Bars of mu_n(s), cut off at five times the uniform share, and the lines at that share and its half."""
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(picture)
+    floor, room = HEIGHT - 30, BARS_HEIGHT - 70
+    uniform = 1.0 / len(mu)
+    step = (WIDTH - 2 * MARGIN) / len(mu)
+    for state, (share, colour) in enumerate(zip(np.minimum(mu / (5.0 * uniform), 1.0), colours, strict=True)):
+        left = MARGIN + state * step
+        fill = tuple(int(255 * part) for part in colour)
+        draw.rectangle((left + 1, floor - room * share, left + max(2.0, step - 1), floor), fill=fill)
+    for share, colour in ((0.2, GREEN), (0.1, FAINT)):
+        y = floor - room * share
+        draw.line((MARGIN, y, WIDTH - MARGIN, y), fill=colour, width=2)
+    words = "resets mu_n(s) by state; lines: uniform and half of it; bars end at five times uniform"
+    draw.text((MARGIN, HEIGHT - BARS_HEIGHT + 4), words, font=_font(15), fill=INK)

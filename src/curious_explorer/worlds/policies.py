@@ -1,0 +1,73 @@
+"""What a policy can be: a table of action probabilities, or something that looks at observations.
+
+Everything tabular in this library is an array of shape (S, A). A neural policy is an `ObservationPolicy`: only a world
+that has observations (`GymWorld`) can walk it, and a reset model can chain it with tables.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curious_explorer.arrays import Floats
+from curious_explorer.validation import check_policy
+
+
+class ObservationPolicy(ABC):
+    """A policy that acts on observations, not on cells; what is stored of it are arrays and plain data, never code."""
+
+    @abstractmethod
+    def act(self, observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
+        """An action of the environment (not its number) for each observation, drawn by the generator."""
+
+    @abstractmethod
+    def encode(self) -> bytes:
+        """What a file of this policy holds; `decode_policy` reads it."""
+
+
+Policy: TypeAlias = Floats | ObservationPolicy
+KnownPolicy: TypeAlias = Any
+"""A `Policy` as it comes back from a learner. Whoever chose the learner knows which kind it is, and a type checker
+would make them say so at every use; `as_table` says it where it is not known."""
+
+
+def check_any_policy(
+    policy: ArrayLike | ObservationPolicy, num_states: int, num_actions: int, name: str = "policy"
+) -> Policy:
+    """A policy that fits a world of this size, frozen."""
+    if isinstance(policy, ObservationPolicy):
+        return policy
+    return frozen(check_policy(policy, num_states, num_actions, name=name))
+
+
+def as_table(policy: Policy, purpose: str) -> Floats:
+    """A policy's table, for those who can do nothing without one."""
+    if isinstance(policy, ObservationPolicy):
+        raise ValueError(
+            f"{purpose} needs policies that are tables, but this one sees observations ({type(policy).__name__})"
+        )
+    return policy
+
+
+def decode_policy(content: bytes) -> ObservationPolicy:
+    """The policy in what `ObservationPolicy.encode` wrote: weights and plain data, never code."""
+    from curious_explorer.sb3.network_policy import NetworkPolicy
+
+    return NetworkPolicy.decode(content)
+
+
+def frozen(policy: ArrayLike) -> Floats:
+    """A table that nobody can change, so that it can be known again by identity; a copy unless it is one already."""
+    if isinstance(policy, np.ndarray) and policy.dtype == np.float64 and _is_frozen(policy):
+        return policy
+    table = np.array(policy, dtype=np.float64, order="C")
+    table.flags.writeable = False
+    return table
+
+
+def _is_frozen(table: Floats) -> bool:
+    return table.base is None and table.flags.c_contiguous and not table.flags.writeable

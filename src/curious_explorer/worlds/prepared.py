@@ -1,0 +1,165 @@
+"""Roll-ins made ready for the kernels, each policy's tables built once.
+
+A policy is known again by identity, which is safe because a `RollIn` holds policies that nobody can change. An
+exploration of N rounds visits with chains of 1, 2, ..., N policies; only the newest one needs new tables.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats, Words
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_policy
+from curious_explorer.worlds import alias_tables as tables
+from curious_explorer.worlds.alias_tables import AliasTable
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.walk_kernels import Chains
+
+ROLL_INS_KEPT = 8
+MOST_BYTES_KEPT = 1 << 29
+CACHE_BYTES = 1 << 20
+"""Composed tables up to this size stay in a core's own cache: two interleaved walks are then fastest, above it many."""
+MOST_COMPOSED_BYTES = 4 << 30
+"""Composed tables past this size are not built; the walk then looks up policy and transitions one after the other."""
+STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
+"""A composed table pays for its building once walks take this many steps for each of its entries (measured: 64 states
+break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
+ENTRY_BYTES = 16
+
+
+def composing_pays(expected_steps: float, count: int, entries: int) -> bool:
+    """Whether ``count`` walks go through composed tables of so many entries, or look up action and next state.
+
+    The two ways take other draws, so every backend asks here: the choice is part of what a seed means.
+    """
+    nbytes = ENTRY_BYTES * entries
+    steps_to_pay = entries * (STEPS_PER_ENTRY_IN_CACHE if nbytes <= CACHE_BYTES else STEPS_PER_ENTRY_BEYOND)
+    return expected_steps * count > steps_to_pay and nbytes <= MOST_COMPOSED_BYTES
+
+
+def expected_steps(gammas: Sequence[float], weights: Floats, chains: NDArray[np.int64], tail: int) -> float:
+    """How many steps a walk takes on average if it meets no terminal state."""
+    ahead = np.array([gamma / (1.0 - gamma) for gamma in gammas])
+    until = np.concatenate([[0.0], np.cumsum(ahead)])
+    first, stop = chains.T
+    return float(weights @ (until[stop] - until[first])) + float(ahead[len(ahead) - tail :].sum())
+
+
+def make_chains(
+    start: AliasTable, gammas: Sequence[float], weights: Floats, ranges: NDArray[np.int64], tail: int
+) -> Chains:
+    """What the kernels share of a mixture of chains; see `RollIn` for the arguments."""
+    chain = tables.alias_table(weights)
+    discounts = sorted(set(gammas)) or [0.0]
+    size = max(map(tables.geometric_size, discounts))
+    stops = np.concatenate([tables.geometric_table(gamma, size).words for gamma in discounts])
+    return Chains(
+        chain_words=chain.words,
+        chain_outcomes=chain.outcomes,
+        ranges=ranges,
+        tail_start=len(gammas) - tail,
+        num_policies=len(gammas),
+        start_words=start.words,
+        start_outcomes=start.outcomes,
+        stop_words=stops,
+        stop_outcomes=stops.view(np.int32),
+        stop_offset=np.array([discounts.index(gamma) * size for gamma in gammas], dtype=np.int64),
+        stop_size=size,
+    )
+
+
+class _PolicyTables:
+    """One policy's tables, each built when first asked for."""
+
+    def __init__(self, mdp: FiniteMDP, policy: Floats, log2_size: int) -> None:
+        self.policy = policy  # held, so that no other array can take its identity
+        self._mdp = mdp
+        self._log2_size = log2_size
+        self.thresholds = tables.policy_thresholds(check_policy(policy, mdp.num_states, mdp.num_actions).copy())
+        self._composed: AliasTable | None = None
+
+    def composed(self) -> AliasTable:
+        if self._composed is None:
+            self._composed = tables.composed_table(self._mdp, self.policy, self._log2_size)
+        return self._composed
+
+    @property
+    def nbytes(self) -> int:
+        return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
+
+
+class PreparedRollIn:
+    """A roll-in as the kernels take it."""
+
+    def __init__(
+        self, roll_in: RollIn, chains: Chains, policies: list[_PolicyTables], mdp: FiniteMDP, size: int
+    ) -> None:
+        self.roll_in = roll_in  # held, so that no other roll-in can take its identity
+        self.chains = chains
+        self._policies = policies
+        self.thresholds: Words = np.empty((len(policies), mdp.num_states * mdp.num_actions), dtype=np.uint64)
+        for index, policy in enumerate(policies):
+            self.thresholds[index] = policy.thresholds.ravel()
+        self.composed_entries = len(policies) * mdp.num_states * size
+        self.composed_bytes = ENTRY_BYTES * self.composed_entries
+        self._composed: AliasTable | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory its tables take, beside those of its policies."""
+        return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
+
+    def pays(self, count: int) -> bool:
+        """Whether ``count`` walks go through composed tables."""
+        roll_in = self.roll_in
+        steps = expected_steps(roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+        return composing_pays(steps, count, self.composed_entries)
+
+    def composed(self) -> AliasTable:
+        """The composed tables of all policies, one after the other."""
+        if self._composed is None:
+            parts = [policy.composed() for policy in self._policies]
+            words = np.concatenate([part.words for part in parts]) if len(parts) > 1 else parts[0].words
+            self._composed = AliasTable(words, words.view(np.int32), parts[0].log2_size)
+        return self._composed
+
+
+class Preparer:
+    """Builds and keeps the tables of one MDP's policies and roll-ins."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self._start = tables.alias_table(mdp.start, mdp.terminal)
+        self._log2_size = tables.composed_log2_size(mdp)
+        self._policies: OrderedDict[int, _PolicyTables] = OrderedDict()
+        self._roll_ins: OrderedDict[int, PreparedRollIn] = OrderedDict()
+
+    def prepare(self, roll_in: RollIn) -> PreparedRollIn:
+        """The roll-in's tables, built now or found again."""
+        known = self._roll_ins.get(id(roll_in))
+        if known is not None:
+            self._roll_ins.move_to_end(id(roll_in))
+            return known
+        policies = [self._policy(policy) for policy in roll_in.policies]
+        chains = make_chains(self._start, roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+        prepared = PreparedRollIn(roll_in, chains, policies, self._mdp, 1 << self._log2_size)
+        self._roll_ins[id(roll_in)] = prepared
+        while len(self._roll_ins) > ROLL_INS_KEPT or (
+            len(self._roll_ins) > 1 and sum(kept.nbytes for kept in self._roll_ins.values()) > MOST_BYTES_KEPT
+        ):
+            self._roll_ins.popitem(last=False)
+        return prepared
+
+    def _policy(self, policy: Floats) -> _PolicyTables:
+        known = self._policies.get(id(policy))
+        if known is None:
+            known = self._policies[id(policy)] = _PolicyTables(self._mdp, policy, self._log2_size)
+        self._policies.move_to_end(id(policy))
+        while len(self._policies) > 1 and sum(kept.nbytes for kept in self._policies.values()) > MOST_BYTES_KEPT:
+            self._policies.popitem(last=False)
+        return known

@@ -1,0 +1,73 @@
+"""How to reach a state from rho by steps alone: a mixture of chains of policies.
+
+Sampling Algorithm 2's mu_n needs no access to the simulator's state. Restart from rho; with probability 1/2 stop there;
+otherwise sample mu_{n-1} in the same way and walk pi_n with geometric stopping. Unrolled, that is a choice among
+chains ``pi_i, pi_{i+1}, ..., pi_n`` (or none), each policy walked after the other from rho. A `RollIn` is such a
+mixture: the policies in order, and for each chain its weight and the range of policies it walks. `visit` appends one
+more policy, which every chain walks at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.validation import as_distribution, check_gamma
+from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, Policy, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class RollIn:
+    """A mixture of chains of policies, walked from rho.
+
+    Args:
+        policies: in the order in which they are walked: tables of shape (S, A), copied unless they are frozen already,
+            or policies that see observations.
+        gammas: the discount of each policy's walk, which stops with probability ``1 - gamma`` before every step.
+        weights: the probability of each chain, shape (C,).
+        chains: shape (C, 2): the half-open range of policies that a chain walks; an empty one is rho itself.
+        tail: how many policies at the end of ``policies`` every chain walks after its own range.
+    """
+
+    policies: tuple[KnownPolicy, ...]
+    gammas: tuple[float, ...]
+    weights: Floats
+    chains: NDArray[np.int64]
+    tail: int = 0
+
+    def __post_init__(self) -> None:
+        policies = (p if isinstance(p, ObservationPolicy) else frozen(p) for p in self.policies)
+        object.__setattr__(self, "policies", tuple(policies))
+        if len(self.gammas) != len(self.policies):
+            raise ValueError(f"{len(self.gammas)} gammas for {len(self.policies)} policies; expected one for each")
+        for gamma in self.gammas:
+            check_gamma(gamma)
+        if self.chains.ndim != 2 or self.chains.shape[1] != 2 or len(self.chains) == 0:
+            raise ValueError(f"chains has shape {self.chains.shape}, expected (C, 2) with C at least 1")
+        as_distribution(self.weights, len(self.chains), "weights")
+        first, stop = self.chains.T
+        last = len(self.policies) - self.tail
+        if not (0 <= self.tail <= len(self.policies) and ((first >= 0) & (first <= stop) & (stop <= last)).all()):
+            raise ValueError(f"chains must be ranges within the {last} policies that come before the tail")
+
+    @staticmethod
+    def from_start() -> RollIn:
+        """The roll-in that takes no step: rho itself."""
+        return _FROM_START
+
+    @staticmethod
+    def mixture(policies: Sequence[Policy], gamma: float, weights: ArrayLike, chains: ArrayLike) -> RollIn:
+        """A mixture of chains that all use one discount."""
+        ranges = np.array(chains, dtype=np.int64).reshape(-1, 2)
+        return RollIn(tuple(policies), (gamma,) * len(policies), np.array(weights, dtype=np.float64), ranges)
+
+    def then(self, policy: Policy, gamma: float) -> RollIn:
+        """Sample this, then walk ``policy`` with geometric stopping: the paper's visit(policy, mu)."""
+        return RollIn((*self.policies, policy), (*self.gammas, float(gamma)), self.weights, self.chains, self.tail + 1)
+
+
+_FROM_START = RollIn.mixture((), 0.0, [1.0], [(0, 0)])

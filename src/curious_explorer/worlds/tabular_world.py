@@ -1,0 +1,390 @@
+"""A world backed by a `FiniteMDP`, walked by compiled kernels.
+
+This is the only place where an agent's world touches transition probabilities, and the only place where its steps are
+counted (`TabularWorld._count`). Each call takes the next stream of random numbers, so what a call returns depends on
+the seed and on how many calls came before it, never on threads or timing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_count, check_gamma, check_policy, check_seed
+from curious_explorer.worlds import (
+    alias_tables as tables,
+)
+from curious_explorer.worlds import (
+    episode_kernels as stepping,
+)
+from curious_explorer.worlds import (
+    online_kernels as following,
+)
+from curious_explorer.worlds import (
+    random_streams as random,
+)
+from curious_explorer.worlds.backends import choose_backend
+from curious_explorer.worlds.cpu import NumbaBackend
+from curious_explorer.worlds.prepared import Preparer
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import (
+    EpisodeStatistics,
+    Followed,
+    QProgress,
+    QRule,
+    QTable,
+    Step,
+    TransitionCounts,
+)
+
+if TYPE_CHECKING:
+    from curious_explorer.gpu.triton_backend import TritonBackend
+
+STATES_FOR_THREADS = 100_000
+"""Below this size one thread is faster, and is never held up by a busy neighbour (measured)."""
+NO_LIMIT = 1 << 62
+
+
+class TabularWorld:
+    """A finite MDP as an agent sees it: restart, step, look, and pay for every step.
+
+    Args:
+        mdp: the model. Learners never get to see it.
+        seed: where all of this world's randomness comes from.
+        backend: "numba", kernels compiled for the CPU; "triton", for a GPU (needs the extra ``gpu``); or "auto", the
+            GPU where there is one. Results do not depend on it but for the rounding of sums, so a run may move from one
+            to another. One life (`restart`, `step`, `follow`, `learn_q`) is serial and stays on the CPU in any case.
+        threads: how many threads walk; None means one below 100,000 states and one for each core above.
+    """
+
+    def __init__(self, mdp: FiniteMDP, *, seed: int = 0, backend: str = "numba", threads: int | None = None) -> None:
+        if not isinstance(mdp, FiniteMDP):
+            raise ValueError(
+                f"mdp is {type(mdp).__name__}, expected a FiniteMDP; FiniteMDP.from_gymnasium reads environments that "
+                "have a table of transitions"
+            )
+        self._seed = np.uint64(check_seed(seed))
+        if threads is None:
+            threads = len(os.sched_getaffinity(0)) if mdp.num_states >= STATES_FOR_THREADS else 1
+        self._threads = check_count(threads, "threads", least=1)
+        self._mdp = mdp
+        self._backend = choose_backend(backend)
+        self._dynamics = tables.dynamics(mdp)
+        self._kernels = self._backend_kernels()
+        self._rewards = mdp.rewards.copy()  # kernels are compiled anew for arrays that are read-only
+        self._preparer = Preparer(mdp)
+        self._samples = 0
+        self._calls = 0
+        self._state: int | None = None  # of the episode in progress, that of `restart`, `step`, `follow` and `learn_q`
+        self._age = 0  # how many steps it has lasted
+        self._counter = np.uint64(0)
+        self._end_rewards: Floats = np.where(mdp.terminal, self._rewards.mean(axis=1), 0.0)
+
+    def _backend_kernels(self) -> NumbaBackend | TritonBackend:
+        if self._backend == "numba":
+            return NumbaBackend(self._mdp, self._dynamics, self._threads)
+        from curious_explorer.gpu.triton_backend import TritonBackend
+
+        return TritonBackend(self._mdp)
+
+    @property
+    def num_states(self) -> int:
+        """How many states there are."""
+        return self._mdp.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are in every state."""
+        return self._mdp.num_actions
+
+    @property
+    def samples(self) -> int:
+        """How many steps have been taken so far."""
+        return self._samples
+
+    @property
+    def backend(self) -> str:
+        """What walks: "numba" or "triton"."""
+        return self._backend
+
+    def identity(self) -> dict[str, str | int]:
+        """What tells this world from others, as plain data."""
+        return {
+            "kind": "tabular",
+            "num_states": self.num_states,
+            "num_actions": self.num_actions,
+            "seed": int(self._seed),
+            "digest": self._mdp.fingerprint,
+        }
+
+    def position(self) -> dict[str, int]:
+        """Where this world stands: samples paid for, streams used, and the episode in progress, if there is one."""
+        position = {"samples": self._samples, "calls": self._calls}
+        if self._state is not None:
+            position |= {"state": self._state, "age": self._age, "counter": int(self._counter)}
+        return position
+
+    def restore(self, position: dict[str, int]) -> None:
+        """Go back, or on, to a `position`, exactly."""
+        self._samples = check_count(position["samples"], "samples")
+        self._calls = check_count(position["calls"], "calls")
+        self._state = check_count(position["state"], "state") if "state" in position else None
+        self._age = check_count(position.get("age", 0), "age")
+        self._counter = np.uint64(position.get("counter", 0))
+
+    # One step at a time -------------------------------------------------------------------------------------------
+
+    def restart(self) -> int:
+        """Begin an episode from the start distribution; returns its state."""
+        prepared = self._preparer.prepare(RollIn.from_start())
+        start = np.empty(1, dtype=np.int32)
+        key = self._next_key()
+        stepping.walk_by_steps(self._dynamics, prepared.chains, prepared.thresholds, key, 0, start)
+        self._counter = np.uint64(random.walk_key(key, 1))
+        self._state, self._age = int(start[0]), 0
+        return self._state
+
+    def step(self, action: int) -> Step:
+        """Take one action in the current episode."""
+        if self._state is None:
+            raise RuntimeError("no episode is in progress; call restart() first")
+        if self._mdp.terminal[self._state]:
+            raise RuntimeError(f"the episode has ended in the terminal state {self._state}; call restart() first")
+        if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
+            raise ValueError(f"action is {action!r}, expected an index from 0 to {self.num_actions - 1}")
+        self._counter = np.uint64((int(self._counter) + int(random.GOLDEN)) % 2**64)
+        entry = stepping.step_once(self._dynamics, self._state * self.num_actions + action, self._counter)
+        self._count(1)
+        self._age += 1
+        self._state = int(self._mdp.transitions.indices[entry])
+        return Step(self._state, float(self._dynamics.rewards[entry]), bool(self._mdp.terminal[self._state]))
+
+    # Many walks at once -------------------------------------------------------------------------------------------
+
+    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+        """The states in which ``count`` independent walks end, shape (count,)."""
+        count = check_count(count, "count")
+        prepared = self._preparer.prepare(roll_in)
+        ends, steps = self._kernels.walk(prepared, self._next_key(), count)
+        self._count(steps)
+        return ends
+
+    def count_ends(self, roll_in: RollIn, portions: Sequence[int]) -> NDArray[np.int64]:
+        """How many walks end in each state, shape (S,): as many calls of `walk` as there are portions, counted."""
+        portions = [check_count(count, "count") for count in portions]
+        prepared = self._preparer.prepare(roll_in)
+        counts, steps = self._kernels.count_ends(prepared, [self._next_key() for _ in portions], portions)
+        self._count(steps)
+        return counts
+
+    def episodes(
+        self,
+        policy: Floats,
+        *,
+        episodes: int,
+        horizon: int,
+        gamma: float,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        critic: Floats | None = None,
+        trace: float = 1.0,
+        weight_decay: float = 1.0,
+        credited: int | None = None,
+        max_samples: int | None = None,
+        combine: str = "replace",
+        record: bool = False,
+    ) -> EpisodeStatistics:
+        """Run a batch of episodes under a policy and return their statistics; see `World.episodes`."""
+        shape = (self.num_states, self.num_actions)
+        episodes = check_count(episodes, "episodes")
+        horizon = check_count(horizon, "horizon", least=1)
+        gamma = check_gamma(gamma)
+        for name, factor in (("trace", trace), ("weight_decay", weight_decay)):
+            if not 0.0 <= factor <= 1.0:
+                raise ValueError(f"{name} is {factor!r}, expected a number in [0, 1]")
+        credited = horizon if credited is None else check_count(credited, "credited")
+        most_steps = None if max_samples is None else check_count(max_samples, "max_samples")
+        mode, paid = self._reward(rewards, combine)
+        values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
+        table, thresholds = self._policy_tables(policy)
+        prepared = self._preparer.prepare(reset or RollIn.from_start())
+        result, entry_counts, ending = self._kernels.episodes(
+            prepared,
+            self._next_key(),
+            table,
+            thresholds,
+            paid,
+            mode,
+            values,
+            episodes=episodes,
+            horizon=horizon,
+            gamma=gamma,
+            trace=float(trace),
+            weight_decay=float(weight_decay),
+            credited=credited,
+            max_samples=most_steps,
+            record=record,
+        )
+        self._count(result.samples)
+        _check_start(ending)
+        return result._replace(seen=self._seen(entry_counts)) if record else result
+
+    # One life, episode after episode -------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        policy: Floats,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        quota: NDArray[np.int64] | None = None,
+        max_episodes: int | None = None,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> Followed:
+        """Act by a policy until it is worth thinking again; see `World.follow`."""
+        _, thresholds = self._policy_tables(policy)
+        most_episodes = NO_LIMIT if max_episodes is None else check_count(max_episodes, "max_episodes", least=1)
+        left = self._quota(quota)
+        entry_counts = np.zeros(len(self._dynamics.next_state), dtype=np.int64)
+        ends = np.zeros(self.num_states, dtype=np.int64)
+        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
+        limits = (left, max_samples, most_episodes, self._next_key())
+        arguments: list[Any] = [*before, thresholds, *after, *limits, entry_counts, ends]
+        outcome = following.follow(*arguments)
+        samples, whole, returned, ending = self._lived(outcome)
+        end_rewards = np.where(ends > 0, self._end_rewards, 0.0)
+        done = ending in (following.QUOTA_MET, stepping.FINISHED)
+        return Followed(self._seen(entry_counts), ends, end_rewards, whole, returned, samples, done)
+
+    def learn_q(
+        self,
+        table: QTable,
+        rule: QRule,
+        *,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None = None,
+        rewards: Floats | None = None,
+        combine: str = "replace",
+        fresh: bool = False,
+    ) -> QProgress:
+        """Q-learning, a table updated at every step; see `World.learn_q`."""
+        for name, array in table._asdict().items():
+            if array.shape != self._rewards.shape:
+                raise ValueError(f"the table's {name} have shape {array.shape}, expected {self._rewards.shape}")
+        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
+        learning = (*map(float, rule[:5]), bool(rule.falling), *table)
+        arguments: list[Any] = [*before, *after, max_samples, self._next_key(), *learning]
+        outcome = following.learn_q(*arguments)
+        samples, whole, returned, _ = self._lived(outcome)
+        return QProgress(whole, returned, samples)
+
+    def _life(
+        self,
+        gamma: float,
+        horizon: int,
+        max_samples: int,
+        reset: RollIn | None,
+        rewards: Floats | None,
+        combine: str,
+        fresh: bool,
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What both kernels take: first how to begin an episode, then what is paid and where the agent stands."""
+        check_count(max_samples, "max_samples")
+        prepared = self._preparer.prepare(reset or RollIn.from_start())
+        mode, paid = self._reward(rewards, combine)
+        ends = self._end_rewards if rewards is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
+        standing = self._state is not None and not self._mdp.terminal[self._state] and not fresh
+        state, age = (self._state, self._age) if standing else (-1, 0)
+        life = (paid, mode, ends, check_gamma(gamma), state, age, check_count(horizon, "horizon", least=1))
+        return (self._dynamics, prepared.chains, prepared.thresholds), life
+
+    def _lived(self, outcome: tuple[int, int, int, int, float, int]) -> tuple[int, int, float, int]:
+        """Count the steps, remember where the agent stands: samples, whole episodes, their returns, why it stopped."""
+        taken, state, age, whole, returned, ending = outcome
+        self._count(taken)
+        self._state, self._age = (int(state), int(age)) if state >= 0 else (None, 0)
+        if self._state is not None:  # a `step` may go on from here, on draws of its own
+            self._counter = np.uint64(random.walk_key(self._next_key(), 1))
+        _check_start(ending)
+        return int(taken), int(whole), float(returned), int(ending)
+
+    def _quota(self, quota: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        if quota is None:
+            return np.full(self._rewards.size, NO_LIMIT, dtype=np.int64)
+        left = np.array(quota, dtype=np.int64)
+        if left.shape != self._rewards.shape or (left < 1).any():
+            raise ValueError(
+                f"quota has shape {left.shape} and least entry {left.min(initial=1)}, expected shape "
+                f"{self._rewards.shape} and at least one try for each pair"
+            )
+        return left.ravel()
+
+    def _policy_tables(self, policy: Floats) -> tuple[Floats, NDArray[np.uint64]]:
+        """A policy, checked, and its flat table of thresholds."""
+        table = np.array(policy, dtype=np.float64)
+        thresholds = np.empty(self._rewards.shape, dtype=np.uint64)
+        if table.shape != thresholds.shape or not tables.fill_policy_thresholds(table, thresholds):
+            check_policy(table, *self._rewards.shape)
+        return table, thresholds.ravel()
+
+    def _reward(self, rewards: Floats | None, combine: str) -> tuple[int, Floats]:
+        """Which reward a step earns, and the table that goes with it."""
+        if combine not in ("replace", "max"):
+            raise ValueError(f"combine is {combine!r}, expected 'replace' or 'max'")
+        if rewards is None:
+            return stepping.OWN_REWARDS, self._rewards
+        table = _as_table(rewards, self._rewards.shape, "rewards")
+        if combine == "replace":
+            return stepping.GIVEN_REWARDS, table
+        table[self._mdp.terminal] = np.maximum(table, self._rewards)[self._mdp.terminal]
+        return stepping.LARGER_REWARDS, table
+
+    def _seen(self, entry_counts: NDArray[np.int64]) -> TransitionCounts:
+        """The transitions that were counted, as an agent that took notes would have them."""
+        entries = np.flatnonzero(entry_counts)
+        row = np.searchsorted(self._dynamics.row_start, entries, side="right") - 1
+        state, action = np.divmod(row, self.num_actions)
+        next_state = self._mdp.transitions.indices[entries].astype(np.int64)
+        return TransitionCounts(state, action, next_state, entry_counts[entries], self._dynamics.rewards[entries])
+
+    # Bookkeeping --------------------------------------------------------------------------------------------------
+
+    def _count(self, steps: int) -> None:
+        """The one place where samples are counted."""
+        self._samples += int(steps)
+
+    def _next_key(self) -> np.uint64:
+        """The key of a stream that no call has used before."""
+        key = np.uint64(random.stream_key(self._seed, np.uint64(self._calls)))
+        self._calls += 1
+        return key
+
+
+def _check_start(ending: int) -> None:
+    if ending == stepping.NOWHERE_TO_START:
+        raise ValueError(
+            f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
+            "start, or a reset model, that reaches states that are not terminal"
+        )
+
+
+def _as_table(given: Floats, shape: tuple[int, ...], name: str) -> Floats:
+    table = np.array(given, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
+    if not np.isfinite(table).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(f"{name}{list(place)} is {table[place]}, expected finite numbers")
+    return table

@@ -1,0 +1,317 @@
+"""Environments that misbehave and arguments that do not fit: each a named error that says what to do."""
+
+import multiprocessing
+import threading
+
+import gymnasium
+import numpy as np
+import pytest
+from gym_helpers import Corridor, counting, raises, random_reset_model, uniform
+from gymnasium import spaces
+
+from curious_explorer import TRPO, FunctionCells, GridCells, GymWorld, HashedCells, ResetModel, explore, improve, visit
+from curious_explorer.errors import ActionError, CellError, EnvironmentFailureError, ObservationError, ResetModelError
+from curious_explorer.gym.restart_wrapper import RestartWrapper
+from curious_explorer.worlds.roll_in import RollIn
+
+GAMMA = 0.9
+CELLS = GridCells(6, 0.0, 6.0)
+NAN = float("nan")
+
+# What an environment may return instead of an observation; which error names it, and what the error says.
+FAULTS = {
+    "another shape": (
+        lambda seen: np.zeros(3),
+        ObservationError,
+        r"shape \(3,\), but its observation space says \(1,\)",
+    ),
+    "no array": (lambda seen: [0.0], ObservationError, "none: it is list.*check_env finds such faults"),
+    "none": (lambda seen: None, ObservationError, "it is NoneType"),
+    "NaN": (lambda seen: seen * NAN, ObservationError, r"\[nan\], which has NaN in it; repair the environment"),
+    "an error": (
+        raises(KeyError("boom")),
+        EnvironmentFailureError,
+        "Corridor raised KeyError when .*boom.*run the same again",
+    ),
+}
+every_fault = pytest.mark.parametrize("name", FAULTS)
+
+
+def calls(world):
+    """Everything a world can be asked for that takes steps."""
+    policy = uniform(world)
+    return [
+        lambda: visit(world, policy, gamma=GAMMA, count=20),
+        lambda: world.episodes(policy, episodes=5, horizon=9, gamma=GAMMA),
+        lambda: world.follow(policy, gamma=GAMMA, horizon=9, max_samples=30),
+    ]
+
+
+@every_fault
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_faults_are_named_wherever_they_happen(name, at):
+    fault, error, message = FAULTS[name]
+    for place in range(3):
+        env = Corridor(fault=fault, at=at)
+        world = GymWorld(env, cells=CELLS, seed=1)
+        with pytest.raises(error, match=message):
+            calls(world)[place]()
+        assert world.samples == env.taken - (at > 0 and name == "an error")  # what was taken is counted all the same
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"no array"}))  # of which a vector environment makes one
+def test_faults_of_environments_side_by_side_are_named(name):
+    fault, error, _ = FAULTS[name]
+    world = GymWorld(lambda: Corridor(fault=fault, at=4), cells=CELLS, seed=1, num_envs=2)
+    with pytest.raises(
+        (error, EnvironmentFailureError)
+    ) as caught:  # a vector environment may stumble over it by itself
+        visit(world, uniform(world), gamma=GAMMA, count=20)
+    assert "Corridor" in str(caught.value) or "NaN" in str(caught.value)
+
+
+@every_fault
+def test_faults_in_a_roll_in_of_the_wrapper_are_named(name):
+    fault, error, message = FAULTS[name]
+    world = GymWorld(Corridor, cells=CELLS)
+    model = random_reset_model(world, gamma=0.95, discretisation=world.discretisation)
+    for at in (0, 5):
+        wrapped = RestartWrapper(Corridor(fault=fault, at=at), model)
+        with pytest.raises(error, match=message):
+            [wrapped.reset(seed=seed) for seed in range(40)]
+
+
+@pytest.mark.parametrize("reward", [NAN, float("inf")])
+def test_rewards_that_are_no_numbers_are_named(reward):
+    env = gymnasium.wrappers.TransformReward(Corridor(), lambda paid: reward)
+    world = GymWorld(env, cells=CELLS, seed=1)
+    with pytest.raises(EnvironmentFailureError, match=f"paid a reward of {reward}, expected a finite number"):
+        world.episodes(uniform(world), episodes=2, horizon=5, gamma=GAMMA)
+    with pytest.raises(EnvironmentFailureError, match="paid a reward"):
+        world.follow(uniform(world), gamma=GAMMA, horizon=5, max_samples=9)
+
+
+def test_an_old_environment_that_returns_four_things_is_named():
+    class Old(Corridor):
+        def step(self, action):
+            return super().step(action)[:4]
+
+    world = GymWorld(Old(), cells=CELLS)
+    with pytest.raises(EnvironmentFailureError, match="Old raised ValueError when stepped with action"):
+        visit(world, uniform(world), gamma=GAMMA, count=5)
+
+
+def test_cells_out_of_range_and_too_many_are_named():
+    world = GymWorld(Corridor, cells=FunctionCells(lambda seen: int(seen[0]), 3), seed=1)
+    with pytest.raises(CellError, match=r"the cell function returned 3 for the observation .* from 0 to 2; give"):
+        visit(world, uniform(world), gamma=0.99, count=200)
+    world = GymWorld(Corridor, cells=HashedCells(3), seed=1)
+    with pytest.raises(CellError, match="more than 3 cells; give HashedCells a larger max_cells"):
+        visit(world, uniform(world), gamma=0.99, count=200)
+    frozen_lake = gymnasium.wrappers.TransformObservation(
+        gymnasium.make("FrozenLake-v1", disable_env_checker=True), lambda seen: seen + 40, spaces.Discrete(16)
+    )
+    with pytest.raises(ObservationError, match="is 40, expected a number from 0 to 15"):
+        GymWorld(frozen_lake).restart()
+
+
+def test_dict_observations_need_a_function():
+    class Seeing(Corridor):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = spaces.Dict(place=spaces.Box(0.0, 6.0, (1,)))
+
+        def look(self):
+            return {"place": np.array([self.place], dtype=np.float32)}
+
+    with pytest.raises(CellError, match=r"no obvious cells .*FunctionCells\(function, count\).*Dict"):
+        GymWorld(Seeing())
+    with pytest.raises(CellError, match="GridCells cuts boxes of numbers, but observations are in Dict"):
+        GymWorld(Seeing(), cells=CELLS)
+    with pytest.raises(ObservationError, match=r"the observation is a dict; give HashedCells\(key=function\)"):
+        GymWorld(Seeing(), cells=HashedCells(9)).restart()
+    for cells in (FunctionCells(lambda s: int(s["place"][0]), 6), HashedCells(9, key=lambda s: float(s["place"][0]))):
+        world = GymWorld(Seeing(), cells=cells, seed=1)
+        assert visit(world, uniform(world), gamma=GAMMA, count=9).sum() == 9
+
+
+class _NotBuilt:
+    """No environment at all."""
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: GymWorld("MountainCar-v7"), ValueError, "unknown environment 'MountainCar-v7'; did you mean 'Mount"),
+        (lambda: GymWorld("MontainCar-v0"), ValueError, "did you mean 'MountainCar-v0'"),
+        (lambda: GymWorld("nowhere_at_all:Thing-v0"), ValueError, "names the package nowhere_at_all, which is not"),
+        (lambda: GymWorld(_NotBuilt()), ValueError, "expected an id such as 'MountainCar-v0'"),
+        (lambda: GymWorld(_NotBuilt), ValueError, "made .*_NotBuilt.*expected an environment"),
+        (lambda: GymWorld("FrozenLake-v1", seed=-1), ValueError, "seed is -1"),
+        (lambda: GymWorld("FrozenLake-v1", num_envs=0), ValueError, "num_envs is 0"),
+        (lambda: GymWorld("FrozenLake-v1", vectorization="gpu"), ValueError, "vectorization is 'gpu', expected one of"),
+        (lambda: GymWorld("CartPole-v1"), CellError, "no obvious cells"),
+        (lambda: GymWorld("FrozenLake-v1", actions=[0, 9]), ActionError, "action 1 of the action_set is 9"),
+        (lambda: GymWorld("FrozenLake-v1", actions=3), ActionError, "actions is 3"),
+        (lambda: GymWorld(Corridor(), cells=CELLS, num_envs=2), ValueError, "give a function that makes the env"),
+        (
+            lambda: GymWorld(gymnasium.make_vec("CartPole-v1", num_envs=2), cells=GridCells(2, [0] * 4, [1] * 4)),
+            ValueError,
+            "resets by itself .* autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED",
+        ),
+    ],
+)
+def test_worlds_that_cannot_be_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_what_cannot_be_sent_to_a_process_is_named(monkeypatch):
+    spawn = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", spawn)
+    lock = threading.Lock()  # belongs to this process
+
+    def make():
+        assert lock is not None
+        return Corridor()
+
+    with pytest.raises(ValueError, match=r"cannot be sent to another process .*vectorization='sync'"):
+        GymWorld(make, cells=CELLS, num_envs=2, vectorization="async")
+
+
+BAD_ARGUMENTS = [
+    ("episodes", {"policy": np.full((2, 2), 0.5)}, r"policy has shape \(2, 2\)"),
+    ("episodes", {"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
+    ("episodes", {"rewards": np.zeros((2, 2))}, r"rewards has shape \(2, 2\)"),
+    ("episodes", {"trace": 1.5}, "trace is 1.5"),
+    ("episodes", {"weight_decay": -0.1}, "weight_decay is -0.1"),
+    ("episodes", {"horizon": 0}, "horizon is 0"),
+    ("episodes", {"max_samples": -5}, "max_samples is -5"),
+    ("episodes", {"credited": -1}, "credited is -1"),
+    ("episodes", {"gamma": 1.0}, "gamma is 1.0"),
+    ("episodes", {"reset": RollIn.from_start().then(np.ones((3, 1)), 0.9)}, "policy 0 of the roll-in has shape"),
+    ("follow", {"policy": np.full((6, 2), 0.6)}, "sum to 1.2"),
+    ("follow", {"quota": np.zeros((6, 2), dtype=np.int64)}, "quota"),
+    ("follow", {"quota": np.ones((2, 2), dtype=np.int64)}, "quota"),
+    ("follow", {"max_episodes": 0}, "max_episodes is 0"),
+    ("follow", {"max_samples": -1}, "max_samples is -1"),
+    ("follow", {"combine": "sum"}, "combine is 'sum'"),
+]
+
+
+@pytest.mark.parametrize(("method", "changes", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_refused_before_a_step(method, changes, message):
+    world = GymWorld(Corridor(), cells=CELLS)
+    given = {"policy": uniform(world), "gamma": GAMMA, "horizon": 5}
+    given |= {"episodes": 2} if method == "episodes" else {"max_samples": 9}
+    given |= changes
+    with pytest.raises(ValueError, match=message):
+        getattr(world, method)(given.pop("policy"), **given)
+    assert world.position() == {"samples": 0, "calls": 0, "discovered": []}
+
+
+def test_single_steps_are_checked():
+    world = GymWorld("FrozenLake-v1")
+    with pytest.raises(RuntimeError, match="call restart"):
+        world.step(0)
+    world.restart()
+    for action in (4, -1, 1.0):
+        with pytest.raises(ValueError, match="expected a whole number from 0 to 3"):
+            world.step(action)
+    with pytest.raises(ValueError, match="steps is -1"):
+        world.count_samples(-1)
+
+
+# Reset models for something else -----------------------------------------------------------------------------------
+
+
+def test_reset_models_of_other_worlds_are_refused():
+    explored = GymWorld(Corridor, cells=CELLS)
+    model = random_reset_model(explored, discretisation=explored.discretisation)
+    shifted = GymWorld(Corridor, cells=GridCells(6, 1.0, 7.0))
+    fewer = GymWorld(Corridor, cells=GridCells(5, 0.0, 6.0))
+    swapped = GymWorld(Corridor, cells=CELLS, actions=[1, 0])
+    for world, message in [(shifted, "made for cells"), (fewer, "made for 6 states"), (swapped, "made for actions")]:
+        with pytest.raises(ResetModelError, match=f"{message}.*explore this world to get a reset model for it"):
+            model.sample(world, 3)
+        with pytest.raises(ResetModelError, match=message):
+            improve(world, TRPO(updates=1), model, gamma=GAMMA)
+    assert len(model.sample(GymWorld(Corridor, cells=CELLS, seed=5), 3)) == 3
+
+
+def test_cells_discovered_in_another_order_are_refused():
+    def world(cells=None):
+        return GymWorld("MountainCar-v0", cells=cells or HashedCells(300, width=[0.1, 0.01]), seed=1)
+
+    explored = world()
+    visit(explored, uniform(explored), gamma=0.95, count=20)
+    model = random_reset_model(explored, discretisation=explored.discretisation.frozen())
+    with pytest.raises(ResetModelError, match=r"GymWorld\(env, cells=reset_model.discretisation.cells\)"):
+        model.sample(world(), 3)
+    knowing = world(model.discretisation.cells)
+    assert len(model.sample(knowing, 30)) == 30
+    assert len(model.sample(explored, 3)) == 3  # which has discovered more since, perhaps, but nothing else
+
+
+def test_the_wrapper_refuses_other_environments():
+    world = GymWorld("MountainCar-v0")
+    model = random_reset_model(world, discretisation=world.discretisation)
+
+    def make(name):
+        return gymnasium.make(name, disable_env_checker=True)
+
+    class Nudged(gymnasium.Wrapper):
+        """Another environment with the same spaces."""
+
+        @property
+        def spec(self):
+            return gymnasium.spec("Acrobot-v1")
+
+    for env, message in [
+        (make("CartPole-v1"), r"made for the action space Discrete\(3\), but the environment CartPole-v1 has Disc"),
+        (make("Acrobot-v1"), "made for the observation space Box.*Acrobot-v1 has Box"),
+        (Nudged(make("MountainCar-v0")), "made for MountainCar-v0, but this environment is Acrobot-v1; explore it"),
+    ]:
+        with pytest.raises(ResetModelError, match=message):
+            RestartWrapper(env, model)
+    with pytest.raises(ValueError, match="reset_model is str, expected a ResetModel"):
+        RestartWrapper(make("MountainCar-v0"), "folder")
+    with pytest.raises(ValueError, match="env is 'MountainCar-v0', expected an environment"):
+        RestartWrapper("MountainCar-v0", model)
+    with np.printoptions(precision=2, suppress=True):  # print options are nobody's business
+        RestartWrapper(make("MountainCar-v0"), model)
+
+
+# A long exploration ------------------------------------------------------------------------------------------------
+
+
+@every_fault
+def test_an_exploration_keeps_its_last_checkpoint_and_goes_on_after_the_repair(tmp_path, name):
+    fault, error, _ = FAULTS[name]
+
+    def run(folder, fault=None, at=None):
+        world = GymWorld(Corridor(length=30, fault=fault, at=at), cells=HashedCells(40), seed=3)
+        optimizer = TRPO(updates=3, episodes=5, horizon=15)
+        return explore(world, optimizer, gamma=GAMMA, rounds=4, visits=40, checkpoint=folder, progress=False)
+
+    expected = run(None)
+    first_two = sum(round_.samples for round_ in expected.rounds[:2])
+    with pytest.raises(error):
+        run(tmp_path, fault, at=first_two + 50)
+    assert sorted(path.name for path in tmp_path.glob("round-*.npz")) == ["round-0000.npz", "round-0001.npz"]
+    repaired = run(tmp_path)
+    assert repaired.samples == expected.samples
+    for ours, theirs in zip(repaired.rounds, expected.rounds, strict=True):
+        assert (ours.visited == theirs.visited).all()
+        assert (ours.learned_policy == theirs.learned_policy).all()
+    assert isinstance(repaired.reset_model, ResetModel)
+
+
+def test_every_step_that_was_taken_before_a_fault_is_counted():
+    counter = counting("FrozenLake-v1")
+    world = GymWorld(counter, seed=1)
+    visit(world, uniform(world), gamma=GAMMA, count=10)
+    counter.env = None  # the environment is gone
+    with pytest.raises(EnvironmentFailureError, match="AttributeError"):
+        visit(world, uniform(world), gamma=GAMMA, count=10)
+    assert world.samples == counter.steps

@@ -1,0 +1,288 @@
+"""`NetworkPolicy` against Stable-Baselines3's own policies, and against damaged and hostile files."""
+
+import contextlib
+import json
+import struct
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from safetensors.numpy import load, save
+
+from curious_explorer.errors import ActionError, ObservationError
+from curious_explorer.sb3.network_heads import Categorical, Gaussian, head_of
+from curious_explorer.sb3.network_inputs import Inputs, Normalisation
+from curious_explorer.sb3.network_policy import Layer, NetworkPolicy
+from curious_explorer.worlds.policies import decode_policy
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("stable_baselines3")
+
+SEED = 3
+BOX = spaces.Box(-2.0, 2.0, (3,), dtype=np.float32)
+PAIR = spaces.Discrete(2)
+OBSERVATION_SPACES = {
+    "box": BOX,
+    "matrix": spaces.Box(-1.0, 1.0, (2, 3), dtype=np.float32),
+    "picture": spaces.Box(0, 255, (4, 5, 3), dtype=np.uint8),
+    "bytes": spaces.Box(0, 9, (4,), dtype=np.uint8),
+    "discrete": spaces.Discrete(5),
+    "multi_discrete": spaces.MultiDiscrete([3, 2, 4]),
+    "bits": spaces.MultiBinary(4),
+}
+ACTION_SPACES = {
+    "discrete": spaces.Discrete(4),
+    "multi_discrete": spaces.MultiDiscrete([3, 2]),
+    "bits": spaces.MultiBinary(3),
+    "box": spaces.Box(np.float32([-1.0, -2.0]), np.float32([1.0, 3.0])),
+}
+
+
+def sb3_policy(observation_space, action_space, **arguments):
+    from stable_baselines3.common.policies import ActorCriticPolicy
+
+    torch.manual_seed(SEED)
+    policy = ActorCriticPolicy(observation_space, action_space, lambda _: 1e-3, ortho_init=False, **arguments)
+    if hasattr(policy, "log_std"):
+        policy.log_std.data.uniform_(-1.0, 0.5)
+    return policy
+
+
+def as_network(policy, observation_space, action_space, normalisation=None):
+    from curious_explorer.sb3.sb3_algorithm import network_policy
+
+    return network_policy(policy, Inputs.of(observation_space), action_space, normalisation)
+
+
+def samples_of(space, count):
+    space.seed(SEED)
+    return [space.sample() for _ in range(count)]
+
+
+def sb3_parameters(policy, observations):
+    """The parameters of the distribution, by Stable-Baselines3's own preprocessing and forward pass."""
+    from stable_baselines3.common.utils import obs_as_tensor
+
+    with torch.no_grad():
+        seen = obs_as_tensor(np.stack([np.asarray(one) for one in observations]), policy.device)
+        distribution = policy.get_distribution(seen).distribution
+        if isinstance(distribution, list):
+            return np.concatenate([part.logits.numpy() for part in distribution], axis=1)
+        gaussian = isinstance(distribution, torch.distributions.Normal)
+        return (distribution.mean if gaussian else distribution.logits).numpy()
+
+
+@pytest.mark.parametrize("name", OBSERVATION_SPACES)
+def test_logits_are_those_of_stable_baselines(name):
+    space = OBSERVATION_SPACES[name]
+    policy = sb3_policy(space, ACTION_SPACES["discrete"])
+    network = as_network(policy, space, ACTION_SPACES["discrete"])
+    observations = samples_of(space, 20)
+    expected = torch.softmax(torch.as_tensor(sb3_parameters(policy, observations)), dim=1).numpy()
+    found = network.head.probabilities(network.outputs(network.features(observations)))
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+    for one, row in zip(observations, found, strict=True):  # one at a time as well as all at once
+        alone = network.head.probabilities(network.outputs(network.features([one])))[0]
+        np.testing.assert_allclose(alone, row, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["Tanh", "ReLU", "ELU", "LeakyReLU", "Sigmoid"])
+def test_activations_are_those_of_torch(activation):
+    policy = sb3_policy(BOX, PAIR, net_arch=[7, 5], activation_fn=getattr(torch.nn, activation))
+    network = as_network(policy, BOX, PAIR)
+    observations = samples_of(BOX, 30)
+    expected = torch.softmax(torch.as_tensor(sb3_parameters(policy, observations)), dim=1).numpy()
+    found = network.head.probabilities(network.outputs(network.features(observations)))
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_normalisation_is_that_of_vec_normalize():
+    import gymnasium
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    envs = VecNormalize(DummyVecEnv([lambda: gymnasium.make("MountainCar-v0")]), clip_obs=1.2)
+    envs.reset()
+    for _ in range(200):
+        envs.step([envs.action_space.sample()])
+    normalisation = Normalisation(envs.obs_rms.mean, envs.obs_rms.var, clip=envs.clip_obs, epsilon=envs.epsilon)
+    space = envs.observation_space
+    network = as_network(sb3_policy(space, PAIR), space, PAIR, normalisation)
+    observations = samples_of(space, 50)
+    expected = envs.normalize_obs(np.stack(observations))
+    assert (np.abs(expected) == np.float32(1.2)).any()  # some are cut off
+    np.testing.assert_allclose(network.features(observations), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_actions_are_drawn_from_the_distribution():
+    space = ACTION_SPACES["discrete"]
+    network = as_network(sb3_policy(BOX, space), BOX, space)
+    observation = samples_of(BOX, 1)[0]
+    expected = network.head.probabilities(network.outputs(network.features([observation])))[0]
+    generator = np.random.default_rng(SEED)
+    together = network.act([observation] * 20_000, generator)
+    alone = [network.act([observation], generator)[0] for _ in range(5_000)]
+    for drawn in (together, alone):
+        counts = np.bincount(drawn, minlength=4)
+        chi_square = ((counts - len(drawn) * expected) ** 2 / (len(drawn) * expected)).sum()
+        assert chi_square < 16.27  # 3 degrees of freedom, significance 0.001
+
+
+def test_gaussian_actions_have_the_policys_moments_and_stay_in_the_box():
+    space = ACTION_SPACES["box"]
+    policy = sb3_policy(BOX, space)
+    network = as_network(policy, BOX, space)
+    observation = samples_of(BOX, 1)[0]
+    generator = np.random.default_rng(SEED)
+    outputs = network.outputs(network.features([observation] * 20_000))
+    draws = network.head.draw(outputs, generator)
+    mean, std = sb3_parameters(policy, [observation])[0], np.exp(policy.log_std.detach().numpy())
+    assert (np.abs(draws.mean(axis=0) - mean) < 4.0 * std / np.sqrt(len(draws))).all()
+    assert np.abs(draws.std(axis=0) / std - 1.0).max() < 0.03
+    actions = network.act([observation] * 500, generator)
+    assert all(space.contains(action) for action in actions)
+    assert any((np.abs(action) == 1.0).any() for action in actions)  # some had to be cut off
+
+
+@pytest.mark.parametrize("name", ["multi_discrete", "bits"])
+def test_rows_of_numbers_are_drawn_independently(name):
+    space = ACTION_SPACES[name]
+    policy = sb3_policy(BOX, space)
+    network = as_network(policy, BOX, space)
+    observation = samples_of(BOX, 1)[0]
+    actions = network.act([observation] * 20_000, np.random.default_rng(SEED))
+    assert all(space.contains(action) for action in actions[:50])
+    logits = sb3_parameters(policy, [observation])[0]
+    drawn = np.stack(actions)
+    if name == "bits":
+        expected = 1.0 / (1.0 + np.exp(-logits))
+    else:
+        expected = np.array([np.exp(part[1]) / np.exp(part).sum() for part in np.split(logits, [3])])
+    assert np.abs((drawn == 1).mean(axis=0) - expected).max() < 4.0 * 0.5 / np.sqrt(len(drawn))
+
+
+@pytest.mark.parametrize("name", ACTION_SPACES)
+def test_the_likeliest_actions_are_stable_baselines3s_deterministic_ones(name):
+    space = ACTION_SPACES[name]
+    policy = sb3_policy(BOX, space)
+    observations = samples_of(BOX, 40)
+    actions = as_network(policy, BOX, space).act_likeliest(observations)
+    expected, _ = policy.predict(np.stack(observations), deterministic=True)
+    np.testing.assert_allclose(np.stack(actions), expected, atol=1e-5)
+
+
+def test_actions_and_observations_are_numbered_from_where_their_spaces_start():
+    observations, actions = spaces.Discrete(3, start=5), spaces.Discrete(2, start=-1)
+    inputs = Inputs.of(observations)
+    network = NetworkPolicy(inputs, [Layer(np.eye(3)[:, :2] * 1e3, np.zeros(2))], head_of(actions))
+    assert network.act([np.int64(5), np.int64(6)], np.random.default_rng(0)) == [-1, 0]
+
+
+def example(head=None):
+    generator = np.random.default_rng(SEED)
+    head = Gaussian(np.zeros(2), -np.ones(2), np.ones(2)) if head is None else head
+    sizes = [3, 4, head.width]
+    layers = [
+        Layer(generator.normal(size=(i, o)), generator.normal(size=o), activation)
+        for i, o, activation in zip(sizes, sizes[1:], ["relu", "none"], strict=False)
+    ]
+    return NetworkPolicy(Inputs("box", (3,)), layers, head, Normalisation(np.ones(3), np.full(3, 2.0)))
+
+
+@pytest.mark.parametrize("name", ACTION_SPACES)
+def test_a_file_holds_the_whole_policy(name):
+    policy = example(head_of(ACTION_SPACES[name]))
+    again = decode_policy(policy.encode())
+    assert again.encode() == policy.encode()
+    observations = samples_of(BOX, 10)
+    first, second = (one.act(observations, np.random.default_rng(1)) for one in (policy, again))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def rewritten(policy, change_plain=None, change_tensors=None):
+    """The file of a policy with its plain data or its tensors changed."""
+    content = policy.encode()
+    length = struct.unpack("<Q", content[:8])[0]
+    metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+    plain, tensors = json.loads(metadata["curious_explorer"]), dict(load(content))
+    if change_plain is not None:
+        change_plain(plain)
+    if change_tensors is not None:
+        change_tensors(tensors)
+    return save(tensors, {"curious_explorer": json.dumps(plain)})
+
+
+HOSTILE_PLAIN = {
+    "another format": lambda plain: plain.update(format="something/else"),
+    "a newer version": lambda plain: plain.update(version=99),
+    "an unknown head": lambda plain: plain["head"].update(kind="oracle"),
+    "a head without a kind": lambda plain: plain.update(head={}),
+    "another shape of actions": lambda plain: plain["head"].update(shape=[5]),
+    "a type that is none": lambda plain: plain["head"].update(dtype="object"),
+    "unknown inputs": lambda plain: plain["inputs"].update(kind="sound"),
+    "huge inputs": lambda plain: plain["inputs"].update(sizes=[10**15]),
+    "negative inputs": lambda plain: plain["inputs"].update(sizes=[-3]),
+    "inputs that are no numbers": lambda plain: plain["inputs"].update(sizes=["3"]),
+    "an unknown activation": lambda plain: plain.update(layers=["exec", "none"]),
+    "a layer too many": lambda plain: plain["layers"].append("none"),
+    "a layer too few": lambda plain: plain["layers"].pop(),
+    "layers that are no list": lambda plain: plain.update(layers="relu"),
+    "a clip of zero": lambda plain: plain["normalisation"].update(clip=0.0),
+    "a normalisation that is none": lambda plain: plain.update(normalisation="yes"),
+}
+HOSTILE_TENSORS = {
+    "a missing tensor": lambda tensors: tensors.pop("layers.0.bias"),
+    "a tensor too many": lambda tensors: tensors.update(extra=np.zeros(1, np.float32)),
+    "a wrong shape": lambda tensors: tensors.update({"layers.0.weight": np.zeros((3, 5), np.float32)}),
+    "a wrong type": lambda tensors: tensors.update({"layers.0.weight": np.zeros((3, 4), np.int64)}),
+    "a NaN weight": lambda tensors: tensors.update({"layers.1.bias": np.full(2, np.nan, np.float32)}),
+    "an infinite bound": lambda tensors: tensors.update({"head.high": np.full(2, np.inf)}),
+    "bounds in reverse": lambda tensors: tensors.update({"head.high": np.full(2, -9.0)}),
+    "a negative variance": lambda tensors: tensors.update(variance=np.full(3, -1.0)),
+    "a mean of another width": lambda tensors: tensors.update(mean=np.zeros(4)),
+}
+
+
+@pytest.mark.parametrize("damage", HOSTILE_PLAIN)
+def test_plain_data_is_not_trusted(damage):
+    with pytest.raises(ValueError, match=r".{10}"):
+        decode_policy(rewritten(example(), change_plain=HOSTILE_PLAIN[damage]))
+
+
+@pytest.mark.parametrize("damage", HOSTILE_TENSORS)
+def test_tensors_are_not_trusted(damage):
+    with pytest.raises(ValueError, match=r".{10}"):
+        decode_policy(rewritten(example(), change_tensors=HOSTILE_TENSORS[damage]))
+
+
+def test_damaged_bytes_raise_value_errors_and_nothing_else():
+    content = example().encode()
+    generator = np.random.default_rng(0)
+    for length in (0, 3, 8, 40, len(content) // 2, len(content) - 1):
+        with pytest.raises(ValueError, match=r".{10}"):
+            decode_policy(content[:length])
+    for _ in range(300):
+        damaged = bytearray(content)
+        damaged[generator.integers(len(content))] = generator.integers(256)
+        with contextlib.suppress(ValueError):  # a changed weight is still a weight
+            assert isinstance(decode_policy(bytes(damaged)), NetworkPolicy)
+
+
+def test_a_safetensors_file_of_somebody_else_is_refused():
+    with pytest.raises(ValueError, match="no policy of this library"):
+        decode_policy(save({"weight": np.zeros(3, np.float32)}))
+
+
+def test_observations_and_actions_that_no_network_can_handle_are_refused():
+    with pytest.raises(ObservationError, match="FlattenObservation"):
+        Inputs.of(spaces.Dict({"a": BOX}))
+    with pytest.raises(ActionError, match="RescaleAction"):
+        head_of(spaces.Box(-np.inf, np.inf, (2,)))
+    network = example(Categorical(3))
+    with pytest.raises(ObservationError, match="4 numbers"):
+        network.act([np.zeros(4)], np.random.default_rng(0))
+    for count in (1, 3):
+        with pytest.raises(ObservationError, match="not finite"):
+            network.act([np.full(3, np.nan)] * count, np.random.default_rng(0))
+    discrete = NetworkPolicy(Inputs("one_hot", (3,), (0,)), [Layer(np.zeros((3, 2)), np.zeros(2))], Categorical(2))
+    with pytest.raises(ObservationError, match="0 to 2"):
+        discrete.act([3], np.random.default_rng(0))
