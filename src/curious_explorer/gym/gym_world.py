@@ -2,8 +2,8 @@
 
 States are cells of observations, actions are numbers of an action set. Each call takes its own random numbers and
 reseeds the environment, so that what a call returns depends on the seed, on how many calls came before it and on the
-cells discovered by them: a run that is resumed gives what an uninterrupted one gives, as far as the environment obeys its
-seed.
+cells discovered by them: a run that is resumed gives what an uninterrupted one gives, as far as the environment obeys
+its seed.
 
 Time limits are handled outside (see `time_limits`), and a terminated episode is absorbing, as in the theory: it stays
 in its cell for ever and goes on earning whatever a given reward pays there (its own reward, nothing).

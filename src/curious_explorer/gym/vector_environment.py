@@ -86,8 +86,8 @@ class VectorEnvironment(SteppedEnvironments):
     """A Gymnasium vector environment whose lanes are reset by us, not by themselves.
 
     Time limits inside other processes cannot be turned back after a roll-in. That matters only where an environment
-    pays by its own clock, as MiniGrid does; use one environment, or "sync", there. Nor do we see the time limits of a vector
-    environment that somebody else made in other processes: make it without, or walks end where time does.
+    pays by its own clock, as MiniGrid does; use one environment, or "sync", there. Nor do we see the time limits
+    of a vector environment that somebody else made in other processes: make it without, or walks end where time does.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], discretisation: Discretisation) -> None:
