@@ -130,6 +130,21 @@ def test_no_signal_keeps_the_old_parameters():
     assert natural_step(logits, policy, np.zeros((2, 3)), np.zeros((2, 3)), 0.05)[0] == NO_SIGNAL  # an empty batch
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e-150, 1e-5, 1.0])
+@pytest.mark.parametrize("max_kl", [0.0, 5e-324, 1e-300, 1e-100, 1e-17, 1e-15, 0.05])
+def test_the_search_ends_for_signals_and_trust_regions_of_any_size(scale, max_kl):
+    for seed in range(20):
+        logits, policy, weight, advantage_sum, _ = random_batch(seed)
+        old_logits, old_policy = logits.copy(), policy.copy()
+        verdict, divergence = natural_step(logits, policy, weight, scale * advantage_sum, max_kl)
+        if verdict == ACCEPTED:
+            assert divergence <= max_kl
+        else:
+            assert verdict == NO_SIGNAL
+            assert np.array_equal(logits, old_logits)
+            assert np.array_equal(policy, old_policy)
+
+
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
 def test_advantages_that_are_not_finite_keep_the_old_parameters(poison):
     logits, policy = np.zeros((2, 3)), np.full((2, 3), 1 / 3)

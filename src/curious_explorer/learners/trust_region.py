@@ -50,6 +50,8 @@ def natural_step(
     if variance == 0.0:
         return NO_SIGNAL, 0.0
     low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
+    if not 0.0 < high < np.inf:  # a signal, or a trust region, so small that no number is the step
+        return NO_SIGNAL, 0.0
     longest = _longest_step(advantage)
     if mean_divergence(here, log_policy, advantage, frequency, high) <= max_kl:
         low, high = high, max(high, longest)
@@ -57,8 +59,10 @@ def natural_step(
             low *= 2.0
         high = min(high, 2.0 * low)
     else:  # far too long where an action that is next to impossible turns out to be good
-        while mean_divergence(here, log_policy, advantage, frequency, high) > max_kl:
+        while high > 0.0 and mean_divergence(here, log_policy, advantage, frequency, high) > max_kl:
             low, high = 0.5 * high, 0.5 * high
+        if high == 0.0:  # rounding alone moves the policy further than the trust region reaches
+            return NO_SIGNAL, 0.0
         high = 2.0 * low
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
