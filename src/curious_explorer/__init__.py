@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from curious_explorer.backends import BACKENDS, Backend
 from curious_explorer.registration import register_environments
 
 if TYPE_CHECKING:
@@ -82,4 +83,11 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
+def _triton() -> Backend:
+    from curious_explorer.gpu import TRITON
+
+    return TRITON
+
+
+BACKENDS.setdefault("triton", _triton)
 register_environments()

@@ -102,7 +102,7 @@ def test_no_gpu_is_explained(build, message, said, monkeypatch, caplog):
 
 
 def test_auto_takes_a_gpu(monkeypatch, caplog):
-    from curious_explorer.worlds import backends
+    from curious_explorer import backends
 
     monkeypatch.delenv("TRITON_INTERPRET")
     monkeypatch.setattr(device, "find_device", lambda: SimpleNamespace(type="cuda"))

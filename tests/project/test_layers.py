@@ -13,6 +13,7 @@ LAYERS = [
     "arrays",
     "compile",
     "optional_packages",
+    "backends",
     "files",
     "archives",
     "settings_description",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
+from curious_explorer.backends import BACKENDS, choose_backend
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count, check_gamma, check_policy, check_seed
 from curious_explorer.worlds import (
@@ -29,7 +30,6 @@ from curious_explorer.worlds import (
 from curious_explorer.worlds import (
     random_streams as random,
 )
-from curious_explorer.worlds.backends import choose_backend
 from curious_explorer.worlds.cpu import NumbaBackend
 from curious_explorer.worlds.prepared import Preparer
 from curious_explorer.worlds.roll_in import RollIn
@@ -42,9 +42,6 @@ from curious_explorer.worlds.world import (
     Step,
     TransitionCounts,
 )
-
-if TYPE_CHECKING:
-    from curious_explorer.gpu.triton_backend import TritonBackend
 
 STATES_FOR_THREADS = 100_000
 """Below this size one thread is faster, and is never held up by a busy neighbour (measured)."""
@@ -76,7 +73,11 @@ class TabularWorld:
         self._mdp = mdp
         self._backend = choose_backend(backend)
         self._dynamics = tables.dynamics(mdp)
-        self._kernels = self._backend_kernels()
+        self._kernels: NumbaBackend = (
+            NumbaBackend(mdp, self._dynamics, self._threads)
+            if self._backend == "numba"
+            else BACKENDS[self._backend]().kernels(mdp)
+        )
         self._rewards = mdp.rewards.copy()  # kernels are compiled anew for arrays that are read-only
         self._preparer = Preparer(mdp)
         self._samples = 0
@@ -85,13 +86,6 @@ class TabularWorld:
         self._age = 0  # how many steps it has lasted
         self._counter = np.uint64(0)
         self._end_rewards: Floats = np.where(mdp.terminal, self._rewards.mean(axis=1), 0.0)
-
-    def _backend_kernels(self) -> NumbaBackend | TritonBackend:
-        if self._backend == "numba":
-            return NumbaBackend(self._mdp, self._dynamics, self._threads)
-        from curious_explorer.gpu.triton_backend import TritonBackend
-
-        return TritonBackend(self._mdp)
 
     @property
     def num_states(self) -> int:
