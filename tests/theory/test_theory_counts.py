@@ -14,8 +14,14 @@ from curious_explorer import TRPO, FiniteMDP, TabularWorld, explore, theory
 from curious_explorer.environments import garnet
 from curious_explorer.exact import max_visitation
 from curious_explorer.exact.optimal import solve
-from curious_explorer.theory.counts_certificate import REGIONS, bernstein_upper, entry_limits, optimistic_visitation
-from curious_explorer.theory.counts_kernels import best_in_ball, best_in_box
+from curious_explorer.models.planning import best_in_ball
+from curious_explorer.theory.counts_certificate import (
+    REGIONS,
+    bernstein_upper,
+    best_in_box,
+    entry_limits,
+    optimistic_visitation,
+)
 from curious_explorer.worlds.world import TransitionCounts
 
 

@@ -9,7 +9,7 @@ from theory_helpers import explore_exactly, program_visitation, two_states
 from curious_explorer import FiniteMDP, theory
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.exact import max_visitation, visitation
-from curious_explorer.theory.large import mean_interval, visitation_ceilings
+from curious_explorer.theory.quantities import mean_interval, visitation_ceilings
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -19,7 +19,6 @@ from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.models.empirical_model import EmpiricalModel
-from curious_explorer.theory.counts_kernels import best_in_ball
 
 TOLERANCE = 1e-7
 """How exact values are, normalised; actions closer than twice this count as equally good."""
@@ -160,6 +159,44 @@ def iterate(task: Problem, gamma: float, tolerance: float, values: Floats, q: Fl
         if thorough and not waiting.any():
             return sweep + 1
     return MOST_SWEEPS
+
+
+@compiled
+def sort_row(order: Integers, indices: Integers, first: int, stop: int, values: Floats) -> None:
+    """Put the entries of a row in order of increasing value, in place; ``order`` holds their places."""
+    for place in range(first + 1, stop):
+        entry = order[place]
+        value = values[indices[entry]]
+        slot = place
+        while slot > first and values[indices[order[slot - 1]]] > value:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = entry
+
+
+@compiled
+def best_in_ball(
+    order: Integers, indices: Integers, data: Floats, first: int, stop: int, radius: float, values: Floats, best: int
+) -> float:
+    """The largest p v over distributions p within the radius (L1) of a row that is not empty."""
+    sort_row(order, indices, first, stop, values)
+    at_best = 0.0
+    expected = 0.0
+    for entry in range(first, stop):
+        expected += data[entry] * values[indices[entry]]
+        if indices[entry] == best:
+            at_best = data[entry]
+    moved = min(0.5 * radius, 1.0 - at_best)
+    left = moved
+    for place in range(first, stop):
+        if left <= 0.0:
+            break
+        entry = order[place]
+        if indices[entry] != best:
+            taken = min(left, data[entry])
+            expected -= taken * values[indices[entry]]
+            left -= taken
+    return float(expected + (moved - max(left, 0.0)) * values[best])
 
 
 @compiled

@@ -8,27 +8,31 @@ Every report has ``summary()`` for people, ``to_dict()`` for programs, and shows
 """
 
 from curious_explorer.errors import CertificateError
-from curious_explorer.theory.certificates import Certificate, certify, clopper_pearson_upper
+from curious_explorer.theory.certificates import (
+    Certificate,
+    VisitMargins,
+    certify,
+    clopper_pearson_upper,
+    visit_margins,
+)
 from curious_explorer.theory.counts_certificate import CountsCertificate, certify_counts, weissman_radius
 from curious_explorer.theory.hardness import Hardness, hardness
-from curious_explorer.theory.large import ExploitativeFactorBound, exploitative_factor_bound
-from curious_explorer.theory.margins import VisitMargins, visit_margins
 from curious_explorer.theory.mismatch_free import MismatchFree, barrier_gradient, mismatch_free, mismatch_free_bound
 from curious_explorer.theory.planner import Assessment, Plan, assess, plan
 from curious_explorer.theory.quantities import (
     Coverage,
+    ExploitativeFactorBound,
     coverage,
     distances,
     exploitative_factor,
+    exploitative_factor_bound,
     hitting_times,
     mismatch_coefficient,
     reachable,
     worst_mismatch,
 )
-from curious_explorer.theory.remark import Remark, remark
-from curious_explorer.theory.theorem_1 import Theorem1, theorem_1
-from curious_explorer.theory.theorem_2 import Theorem2, reinforce_rate, theorem_2
-from curious_explorer.theory.theorem_3 import Theorem3, theorem_3
+from curious_explorer.theory.theorem_1 import Remark, Theorem1, remark, theorem_1
+from curious_explorer.theory.theorems_2_and_3 import Theorem2, Theorem3, reinforce_rate, theorem_2, theorem_3
 
 __all__ = [
     "Assessment",

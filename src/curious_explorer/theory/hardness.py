@@ -19,13 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Mask
 from curious_explorer.exact import max_visitation, visitation
 from curious_explorer.exact.max_visitation import MOST_STATES
 from curious_explorer.exact.optimal import solve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.theory.large import ExploitativeFactorBound, exploitative_factor_bound
-from curious_explorer.theory.quantities import MOST_PAIRS, distances, hitting_times, largest_ratio
+from curious_explorer.theory.quantities import (
+    MOST_PAIRS,
+    ExploitativeFactorBound,
+    distances,
+    exploitative_factor_bound,
+    hitting_times,
+    largest_ratio,
+)
 from curious_explorer.theory.reports import Report, figure
 from curious_explorer.validation import check_gamma
 
@@ -145,15 +151,13 @@ def hardness(mdp: FiniteMDP, *, gamma: float) -> Hardness:
     )
 
 
-def _gaps(values: Floats, q: Floats, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[float | None, float]:
+def _gaps(values: Floats, q: Floats, mask: Mask) -> tuple[float | None, float]:
     gaps = (values[:, None] - q)[mask]
     positive = gaps[gaps > RELATIVE_TIE * max(float(np.abs(values).max()), np.finfo(float).tiny)]
     return (float(positive.min()), float((1.0 / positive).sum())) if positive.size else (None, 0.0)
 
 
-def _pair_times(
-    mdp: FiniteMDP, gamma: float, mask: np.ndarray[Any, np.dtype[np.bool_]], hardest: float | None
-) -> dict[str, Any]:
+def _pair_times(mdp: FiniteMDP, gamma: float, mask: Mask, hardest: float | None) -> dict[str, Any]:
     """Radius, diameter and pairs without a path, over reachable states."""
     if mdp.num_states > MOST_PAIRS or gamma == 0.0 or hardest is None:
         return {"radius": None, "diameter": None, "unreachable_pairs": None}

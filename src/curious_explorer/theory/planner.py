@@ -1,7 +1,7 @@
 """What to set before a run so that its result is guaranteed: which thresholds, how many rounds, how many visits.
 
 The target is a mass eta: no policy shall spend more than eta of its discounted time in the states that are poorly
-visited. Write b for an upper limit on exact visitation in K_n (`margins.visit_margins`: the threshold, plus what
+visited. Write b for an upper limit on exact visitation in K_n (`visit_margins`: the threshold, plus what
 sampling may hide), e for the exploitative factor, and let the optimizer be eps-optimal. After N rounds Theorem 1 gives
 
     constant thresholds   max_pi d(K_last) <= eps / w + (|S| b / w + e) / N          of the last round (the Remark)
@@ -29,16 +29,14 @@ from curious_explorer.exact.max_visitation import MOST_STATES
 from curious_explorer.explorers.thresholds import constant, linear, paper_linear
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import RHO_WEIGHT
-from curious_explorer.theory.checks import check_not_negative, check_positive, check_probability
-from curious_explorer.theory.large import exploitative_factor_bound
-from curious_explorer.theory.margins import visit_margins
-from curious_explorer.theory.quantities import exploitative_factor
-from curious_explorer.theory.reports import Report, figure
+from curious_explorer.theory.certificates import visit_margins
+from curious_explorer.theory.quantities import exploitative_factor, exploitative_factor_bound
+from curious_explorer.theory.reports import Report, check_not_negative, check_positive, check_probability, figure
 from curious_explorer.validation import check_count, check_gamma
 
 SCHEDULES = {"constant": constant, "linear": linear, "paper_linear": paper_linear}
 UP, DOWN = 1.0 - math.log(2.0), math.log(2.0) - 0.5
-"""h(2 b, b) / b and h(b / 2, b) / b of `margins`: what visits have to outweigh ln(2 |S| N / delta) with."""
+"""h(2 b, b) / b and h(b / 2, b) / b of `certificates`: what visits have to outweigh ln(2 |S| N / delta) with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +189,7 @@ def plan(
         visits=visits,
         epsilon=epsilon,
         coverage=0.5 * beta / rounds,
-        steps=math.ceil(
-            2.0 * gamma / (1.0 - gamma) * visits * rounds
-        ),  # rolling in, then walking: gamma/(1-gamma) each
+        steps=math.ceil(2.0 * gamma / (1.0 - gamma) * visits * rounds),  # rolling in, then walking: half each
     )
 
 

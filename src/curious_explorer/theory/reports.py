@@ -1,28 +1,36 @@
-"""What every report of this package can do: plain data for programs, words and tables for people.
+"""What every report of this package can do, and the checks of what a report is asked about.
 
 A report is a frozen dataclass. `to_dict` holds its fields and derived figures as plain JSON data (infinity is the
 string "inf"); `summary` is text; printing it with Rich shows the same facts, with one row a round where there are
-rounds.
+rounds. A `CertificateReport` says in one sentence what is guaranteed, and in another what that rests on.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from curious_explorer.arrays import Floats, Mask
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.validation import check_gamma, check_policy
+from curious_explorer.worlds.world import World
 
 Rows = tuple[Sequence[str], list[list[str]]]
 
 
-class Report:
-    """Base of all reports; subclasses are dataclasses and say what they have to say in four small methods."""
+class Report(ABC):
+    """Base of all reports; subclasses are dataclasses and fill in these small methods."""
 
+    @abstractmethod
     def _title(self) -> str:
         """One line that names the report."""
-        raise NotImplementedError
 
     def _facts(self) -> list[tuple[str, str]]:
         """What it found, as pairs of a name and a value."""
@@ -83,6 +91,26 @@ class Report:
         return Group(self.table(), *facts, *self._notes())
 
 
+class CertificateReport(Report):
+    """A report that guarantees something from samples, with a stated confidence."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """What is guaranteed, in one sentence."""
+
+    @property
+    @abstractmethod
+    def assumption(self) -> str:
+        """What the guarantee rests on."""
+
+    def _notes(self) -> list[str]:
+        return [self.statement, self.assumption]
+
+    def _derived(self) -> dict[str, Any]:
+        return {"statement": self.statement, "assumption": self.assumption}
+
+
 def plain(value: Any) -> Any:
     """A value as JSON knows it: arrays as lists, numbers as Python's, infinity and nan as strings."""
     if isinstance(value, Report):
@@ -103,3 +131,105 @@ def plain(value: Any) -> Any:
 def figure(value: float) -> str:
     """A number for people: four significant digits."""
     return f"{value:.4g}"
+
+
+def round_rows(names: Sequence[str], *columns: Floats) -> Rows:
+    """A table with one row a round, from one column of figures for each name."""
+    return ("round", *names), [[str(n), *map(figure, row)] for n, row in enumerate(zip(*columns, strict=True))]
+
+
+def check_probability(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    if not (_is_number(value) and 0.0 < value < 1.0):
+        raise ValueError(f"{name} is {value!r}, expected a number strictly between 0 and 1, such as 0.05")
+    return float(value)
+
+
+def check_not_negative(value: Any, name: str) -> float:
+    """A finite number that is not negative."""
+    if not (_is_number(value) and math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"{name} is {value!r}, expected a finite number that is not negative")
+    return float(value)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number above zero."""
+    if check_not_negative(value, name) == 0.0:
+        raise ValueError(f"{name} is 0, expected a number above zero")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def check_per_round(values: ArrayLike, rounds: int, name: str) -> Floats:
+    """One finite number that is not negative for each round; a single number is repeated."""
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim == 0:
+        given = np.full(rounds, float(given))
+    if given.shape != (rounds,):
+        raise ValueError(f"{name} has shape {given.shape}, expected ({rounds},): one for each round")
+    bad = np.flatnonzero(~(np.isfinite(given) & (given >= 0.0)))
+    if bad.size:
+        raise ValueError(f"{name}[{bad[0]}] is {given[bad[0]]}, expected a finite number that is not negative")
+    return given
+
+
+def check_states(states: ArrayLike, num_states: int, name: str) -> Mask:
+    """A boolean mask over states from a mask or from state indices."""
+    given = np.asarray(states)
+    if given.dtype == np.bool_:
+        if given.shape != (num_states,):
+            raise ValueError(f"{name} is a mask of shape {given.shape}, expected ({num_states},)")
+        return given.copy()
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise ValueError(f"{name} is {states!r}, expected a boolean mask or a sequence of state indices")
+    outside = given[(given < 0) | (given >= num_states)]
+    if outside.size:
+        raise ValueError(f"{name} names state {outside[0]}, expected indices from 0 to {num_states - 1}")
+    mask = np.zeros(num_states, dtype=bool)
+    mask[given.astype(np.int64)] = True
+    return mask
+
+
+def check_exploration(exploration: Exploration, home: FiniteMDP | World, gamma: float | None = None) -> float:
+    """Refuse an exploration without rounds or policies, of another world, or with another discount; returns gamma."""
+    if not isinstance(exploration, Exploration):
+        raise ValueError(f"exploration is a {type(exploration).__name__}, expected what explore() returns")
+    if not exploration.rounds:
+        raise ValueError("the exploration has no rounds; run explore(..., rounds=N) with N at least 1")
+    shape = (home.num_states, home.num_actions)
+    for index, round_ in enumerate(exploration.rounds):
+        for name in ("policy", "learned_policy", "visited", "poorly_visited"):
+            table = getattr(round_, name)
+            if table is None:
+                raise ValueError(
+                    f"round {index} has no stored {name}; load the run with Exploration.load, or repeat it"
+                )
+            expected = shape if name.endswith("policy") else shape[:1]
+            if np.shape(table) != expected:
+                raise ValueError(
+                    f"round {index}: {name} has shape {np.shape(table)}, expected {expected} for a world of {shape[0]} "
+                    f"states and {shape[1]} actions; give the world that was explored"
+                )
+        check_policy(round_.learned_policy, *shape, name=f"round {index}: learned_policy")
+        if index and not np.array_equal(round_.policy, exploration.rounds[index - 1].learned_policy):
+            raise ValueError(
+                f"round {index} does not visit the policy that round {index - 1} learned; is a round lost?"
+            )
+    own = check_gamma(exploration.gamma)
+    if gamma is not None and check_gamma(gamma) != own:
+        raise ValueError(
+            f"gamma is {gamma}, but the exploration was made with gamma {own}; leave gamma out, or use {own}"
+        )
+    return own
+
+
+def check_round(number: int | None, rounds: int) -> int:
+    """The number of a round that exists; None is the last, and negative ones count from the end."""
+    if number is None:
+        return rounds - 1
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not -rounds <= number < rounds:
+        raise ValueError(f"round_number is {number!r}, expected a round from 0 to {rounds - 1}")
+    return int(number) % rounds

@@ -22,7 +22,17 @@ Sum (1) over n, exchange the sums, and use (2) and (3). The a-posteriori form st
 
 The thresholds in the proof are those of exact visitation. Where visits were sampled, s may be in K_n although C_n(s) is
 above beta_n; the repaired form then uses max(beta_n, C_n(s)), known from the model, or beta_n plus ``margins`` (see
-`margins.visit_margins`) where those are given. The printed form is left as printed.
+`visit_margins`) where those are given. The printed form is left as printed.
+
+**The Remark after Theorem 1**: with constant thresholds the *last* poorly visited states are hard to visit. If beta_n =
+beta for all n, visits only add up, so K_0 contains K_1 contains ... contains K_N, and each max_pi d_rho^pi(K_n) in the
+sum of Theorem 1 is at least max_pi d_rho^pi(K_N). Dividing by the N + 1 rounds 0..N,
+
+    repaired   max_pi d(K_N) <= (sum_n eps_n / w + sum_{s in K_0} ((beta - D_0(s)) / w + max_pi d(s))) / (N + 1)
+    printed    max_pi d(K_N) <= 2 (sum_n eps_n + |S| beta + e) / (N + 1)
+
+(with the minimum over k(s) max_pi d(s) as in Theorem 1), and the a-posteriori form may be divided in the same way. All
+of them bound K_{N+1}, a part of K_N, too.
 """
 
 from __future__ import annotations
@@ -33,7 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Mask
 from curious_explorer.exact import max_visitation, visitation
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
@@ -41,8 +51,7 @@ from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.exact_distribution import exact_visits
 from curious_explorer.resets.reset_model import RHO_WEIGHT
-from curious_explorer.theory.checks import check_exploration, check_per_round
-from curious_explorer.theory.reports import Report, Rows, figure
+from curious_explorer.theory.reports import Report, Rows, check_exploration, check_per_round, figure, round_rows
 
 FORMS = ("printed", "repaired", "a_posteriori")
 
@@ -90,10 +99,9 @@ class Theorem1(Report):
         return f"Theorem 1 after {self.left.size} rounds, gamma {self.gamma:g}"
 
     def _rounds(self) -> Rows:
-        names = ("round", "max d(K_n)", "its bound", "sum", "a posteriori", "repaired", "printed")
+        names = ("max d(K_n)", "its bound", "sum", "a posteriori", "repaired", "printed")
         columns = (self.round_left, self.round_right, self.left, self.a_posteriori, self.repaired, self.printed)
-        cells = [[str(n), *(figure(column[n]) for column in columns)] for n in range(self.left.size)]
-        return names, cells
+        return round_rows(names, *columns)
 
     def _facts(self) -> list[tuple[str, str]]:
         kind = "exact" if self.epsilons_are_exact else "as given"
@@ -169,9 +177,7 @@ def theorem_1(
     )
 
 
-def _suboptimality(
-    mdp: FiniteMDP, poorly_visited: np.ndarray[Any, np.dtype[np.bool_]], policy: Floats, gamma: float
-) -> tuple[Floats, Floats]:
+def _suboptimality(mdp: FiniteMDP, poorly_visited: Mask, policy: Floats, gamma: float) -> tuple[Floats, Floats]:
     """V_n* - V_n^pi and V_n* in every state, for the reward 1 on the poorly visited states."""
     if not poorly_visited.any():
         return np.zeros(mdp.num_states), np.zeros(mdp.num_states)
@@ -186,7 +192,7 @@ class _Sides:
     def __init__(
         self,
         thresholds: Floats,
-        masks: list[np.ndarray[Any, np.dtype[np.bool_]]],
+        masks: list[Mask],
         visits: list[Floats],
         most: Floats,
         from_rho: list[Floats],
@@ -213,3 +219,68 @@ class _Sides:
             repaired.append(np.minimum(by_threshold, times * most)[union].sum())
             a_posteriori.append(observed.sum() / RHO_WEIGHT + final.sum())
         self.printed, self.repaired, self.a_posteriori = map(np.array, (printed, repaired, a_posteriori))
+
+
+@dataclass(frozen=True, eq=False)
+class Remark(Report):
+    """Both sides of the Remark, one entry for each round taken as the last."""
+
+    gamma: float
+    threshold: float
+    epsilons: Floats
+    left: Floats
+    """max_pi d_rho^pi(K_N)."""
+    printed: Floats
+    repaired: Floats
+    a_posteriori: Floats
+
+    def slack(self, form: str = "repaired") -> Floats:
+        """Right side minus left side, round by round."""
+        if form not in FORMS:
+            raise ValueError(f"form is {form!r}, expected one of {', '.join(map(repr, FORMS))}")
+        difference: Floats = getattr(self, form) - self.left
+        return difference
+
+    @property
+    def vacuous(self) -> dict[str, bool]:
+        """For each form, whether its bound on a probability is one or more."""
+        return {form: bool(getattr(self, form)[-1] >= 1.0) for form in FORMS}
+
+    def _title(self) -> str:
+        return f"Remark: constant threshold {figure(self.threshold)}, gamma {self.gamma:g}"
+
+    def _rounds(self) -> Rows:
+        names = ("max d(K_n)", "a posteriori", "repaired", "printed")
+        return round_rows(names, self.left, self.a_posteriori, self.repaired, self.printed)
+
+    def _derived(self) -> dict[str, Any]:
+        return {**{f"{form}_slack": self.slack(form) for form in FORMS}, "vacuous": self.vacuous}
+
+
+def remark(
+    mdp: FiniteMDP,
+    exploration: Exploration,
+    epsilons: ArrayLike | None = None,
+    *,
+    margins: ArrayLike | None = None,
+    gamma: float | None = None,
+) -> Remark:
+    """Both sides of the Remark for an exploration with constant thresholds; arguments as in `theorem_1`."""
+    sums = theorem_1(mdp, exploration, epsilons, margins=margins, gamma=gamma)
+    if np.ptp(sums.thresholds) > 0.0:
+        raise ValueError(
+            f"the thresholds run from {sums.thresholds.min():g} to {sums.thresholds.max():g}, but the Remark is about "
+            "constant ones; explore with thresholds=constant(beta), or use theorem_1"
+        )
+    counts = np.arange(1, sums.left.size + 1)
+    threshold = float(sums.thresholds[0])
+    printed = 2.0 * (np.cumsum(sums.epsilons) + mdp.num_states * threshold + sums.exploitative_factor) / counts
+    return Remark(
+        gamma=sums.gamma,
+        threshold=threshold,
+        epsilons=sums.epsilons,
+        left=sums.round_left,
+        printed=printed,
+        repaired=sums.repaired / counts,
+        a_posteriori=sums.a_posteriori / counts,
+    )
