@@ -1,16 +1,26 @@
-"""Settings as plain data, so that those of a run can be compared with those of an earlier one.
+"""Settings as plain data, and folders that keep them, so that a run can go on where an earlier one stopped.
 
-A dataclass is its fields; a function is a digest of its code and of what it closes over; any other object is its
-attributes. What cannot be told from another by any of these is told by its class alone.
+In `describe`, a dataclass is its fields; a function is a digest of its code and of what it closes over; any other
+object is its attributes. What cannot be told from another by any of these is told by its class alone.
+
+A `RunFolder` belongs to the run whose settings it holds: the same settings go on there, others are refused.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+import json
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
+
+from curious_explorer.archives import Format, check_header, parse_strictly
+from curious_explorer.files import holds_files, write_atomically
+
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
+Plain = dict[str, Any]
 
 
 def describe(thing: Any) -> Any:
@@ -36,20 +46,121 @@ def describe(thing: Any) -> Any:
     return {"kind": type(thing).__qualname__, **plain}
 
 
-def first_difference(found: Any, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two descriptions differ, leaf by leaf: the place, what was found there and what was wanted."""
+class Difference(NamedTuple):
+    """Where two descriptions first differ, and what stands there in each, shortened to fit a line."""
+
+    place: str
+    found: str
+    wanted: str
+
+    def __str__(self) -> str:
+        return f"{self.place} is {self.found} there and {self.wanted} here"
+
+
+def first_difference(found: Any, wanted: Any, place: str = "") -> Difference | None:
+    """Where two descriptions first differ, in the order of ``wanted``; None if they are the same."""
     if isinstance(found, dict) and isinstance(wanted, dict) and found.get("kind") == wanted.get("kind"):
-        for key in sorted(found.keys() | wanted.keys()):
-            yield from first_difference(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
-    elif found != wanted:
-        yield path, _short(found), _short(wanted)
+        for key in [*wanted, *(key for key in found if key not in wanted)]:
+            below = f"{place}.{key}" if place else str(key)
+            difference = first_difference(found.get(key), wanted.get(key), below)
+            if difference is not None:
+                return difference
+        return None
+    return None if found == wanted else Difference(place, _short(found), _short(wanted))
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any) -> str:
     """A description that fits a line: a kind stands for the whole of it."""
-    return value["kind"] if isinstance(value, dict) and "kind" in value else value
+    text = repr(value["kind"] if isinstance(value, dict) and "kind" in value else value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _code_parts(code: CodeType) -> tuple[Any, ...]:
     constants = [_code_parts(item) if isinstance(item, CodeType) else repr(item) for item in code.co_consts]
     return code.co_code.hex(), code.co_names, tuple(constants)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that belongs to one run, or to none yet."""
+
+    path: Path
+    file: str
+    """The file that holds the settings."""
+    format: Format
+    what: str
+    """What the folder holds, in a word for errors: study, comparison, exploration, training."""
+    error: type[ValueError]
+    advice: str = "choose another folder"
+    """What to do about a folder that is refused."""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it belongs to a run already."""
+        return (self.path / self.file).exists()
+
+    def settings(self) -> Plain:
+        """The settings that it holds."""
+        path = self.path / self.file
+        try:
+            settings = check_header(parse_strictly(path.read_bytes()), self.format, {"settings"})["settings"]
+            if not isinstance(settings, dict):
+                raise ValueError(f"settings is {settings!r}, expected an object")
+            return settings
+        except (ValueError, OSError, RecursionError) as error:
+            raise self.error(f"{path} cannot be read: {error}; {self.advice}") from error
+
+    def claim(
+        self, settings: Plain, *, resume: bool = True, growing: tuple[str, ...] = (), replace: bool = False
+    ) -> None:
+        """Make the folder this run's own, or refuse it; what it holds of another is never overwritten or removed.
+
+        Args:
+            settings: what the results depend on, as plain data.
+            resume: whether it may belong to a run with these settings already.
+            growing: settings that may differ as long as one goes on where the other ends: numbers, or lists of which
+                one begins with the other. The larger is kept.
+            replace: whether other settings may take the place of those there, because nothing was finished with them.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise self.error(f"{self.path} is a file, expected a folder; {self.advice}")
+        wanted: Plain = json.loads(json.dumps(settings, allow_nan=False))
+        if self.claimed:
+            if not resume:
+                raise self.error(
+                    f"{self.path} holds a {self.what} already; add --resume to go on with it, or {self.advice}"
+                )
+            found = self.settings()
+            kept = {name: _larger(found.get(name), wanted[name]) for name in growing}
+            same = {name: wanted[name] for name, larger in kept.items() if larger is not None}
+            difference = None if replace else first_difference(found | same, wanted)
+            if difference is not None:
+                raise self.error(
+                    f"{self.path} holds a {self.what} with other settings: {difference}; {self.advice}, or the "
+                    "settings it was made with"
+                )
+            for leftover in self.path.rglob(".*.tmp"):
+                leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed
+            wanted |= {name: kept[name] for name in same}
+            if found == wanted:
+                return
+        elif self.path.exists() and holds_files(self.path):  # a process may be killed before it writes the settings
+            raise self.error(f"{self.path} is not empty and holds no {self.what}; {self.advice}")
+        header = {"format": self.format.name, "version": self.format.version, "settings": wanted}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path / self.file, json.dumps(header, indent=2, allow_nan=False) + "\n")
+        except OSError as error:
+            if error.errno in DISK_IS_FULL:
+                raise
+            raise self.error(
+                f"{self.path} cannot be written ({error.strerror or error}); {self.advice}, or change its permissions"
+            ) from error
+
+
+def _larger(found: Any, wanted: Any) -> Any:
+    """The larger of two numbers, or the longer of two lists that begin alike; None if one does not go on the other."""
+    if isinstance(found, list) and isinstance(wanted, list):
+        longer = max(found, wanted, key=len)
+        return longer if all(a == b for a, b in zip(found, wanted, strict=False)) else None
+    return max(found, wanted) if type(found) is type(wanted) is int else None

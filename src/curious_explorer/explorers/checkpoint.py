@@ -8,7 +8,6 @@ sampled again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -16,13 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.archives import Archive, Format, check_header, check_size, decode, encode, parse_strictly
+from curious_explorer.archives import Archive, Format, check_size, decode, encode
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exploration import Exploration, Round
-from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.files import write_atomically
 from curious_explorer.gym.discretisation import discretisation_from_description
 from curious_explorer.learners.optimizer import Optimizer
-from curious_explorer.settings_description import describe, first_difference
+from curious_explorer.settings_description import RunFolder, describe
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, decode_policy, frozen
 from curious_explorer.worlds.world import TransitionCounts, World
@@ -55,21 +54,7 @@ class Checkpoint:
         if self._folder is None:
             return
         described = {"world": world.identity(), "optimizer": describe(optimizer), **settings}
-        text = json.dumps(
-            {"format": SETTINGS.name, "version": SETTINGS.version, "settings": described}, indent=2, allow_nan=False
-        )
-        if self._folder.exists() and not self._folder.is_dir():
-            raise CheckpointError(f"{self._folder} is a file, expected a folder for checkpoints")
-        if (self._folder / SETTINGS_FILE).exists():
-            found, wanted = read_settings(self._folder), json.loads(text)["settings"]
-            _check_same(found, wanted, self._folder)
-            if len(wanted["thresholds"]) > len(found["thresholds"]):  # more rounds of the same exploration
-                write_atomically(self._folder / SETTINGS_FILE, text + "\n")
-            return
-        if self._folder.exists() and holds_files(self._folder):
-            raise CheckpointError(f"{self._folder} is not empty and holds no exploration; choose a new folder")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._folder / SETTINGS_FILE, text + "\n")
+        run_folder(self._folder).claim(described, growing=("thresholds",))
 
     def resume(self) -> list[Round]:
         """The rounds that are already paid for; world and optimizer are put where the last of them left them."""
@@ -151,28 +136,14 @@ def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 
 
+def run_folder(folder: Path) -> RunFolder:
+    """The folder of a checkpoint and the settings in it."""
+    return RunFolder(folder, SETTINGS_FILE, SETTINGS, "exploration", CheckpointError)
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """The settings that a checkpoint folder was made with, as plain data."""
-    path = folder / SETTINGS_FILE
-    try:
-        header = check_header(parse_strictly(path.read_bytes()), SETTINGS, {"settings"})
-        if not isinstance(header["settings"], dict):
-            raise ValueError("settings is no object")
-        return header["settings"]
-    except (ValueError, OSError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-
-
-def _check_same(found: dict[str, Any], wanted: dict[str, Any], folder: Path) -> None:
-    """Refuse other settings; only the number of rounds may differ, since more of them just go on."""
-    old, new = found.get("thresholds"), wanted["thresholds"]
-    if isinstance(old, list) and all(a == b for a, b in zip(old, new, strict=False)):
-        found = found | {"thresholds": new}
-    for place, there, here in first_difference(found, wanted):
-        raise CheckpointError(
-            f"{folder} holds an exploration with other settings: {place} is {there!r} there and {here!r} here; use "
-            "another folder, or the settings it was made with"
-        )
+    return run_folder(folder).settings()
 
 
 def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Archive]:

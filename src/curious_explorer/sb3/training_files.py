@@ -15,15 +15,15 @@ import io
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import CheckpointError
-from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.files import write_atomically
 from curious_explorer.optional_packages import require
 from curious_explorer.sb3.training_evaluation import Evaluated
 from curious_explorer.sb3.training_settings import TrainingSettings
-from curious_explorer.settings_description import first_difference
+from curious_explorer.settings_description import RunFolder
 
 if TYPE_CHECKING:
     from curious_explorer.sb3.training_learner import State
@@ -48,35 +48,14 @@ class TrainingFolder:
         ``starts`` says where episodes begin. Only the number of samples may grow from one call to the
         next: then the training goes on.
         """
-        described = json.loads(json.dumps(asdict(settings) | starts))
-        stored = self.path / SETTINGS_FILE
-        if stored.is_file():
-            found = self._settings()
-            if settings.evaluate_every is None and isinstance(found.get("evaluate_every"), int):
-                described["evaluate_every"] = found["evaluate_every"]
-            if isinstance(found.get("samples"), int):
-                found["samples"] = max(found["samples"], described["samples"])
-            for place, there, here in first_difference(found, described):
-                raise CheckpointError(
-                    f"{self.path} holds a training with other settings: {place} is {there!r} there and {here!r} here; "
-                    "use another folder, or the settings it was made with"
-                )
-        elif self.path.exists() and (not self.path.is_dir() or holds_files(self.path)):
-            raise CheckpointError(f"{self.path} is not empty and holds no training; choose a new folder")
-        else:
-            self.path.mkdir(parents=True, exist_ok=True)
-            described["evaluate_every"] = settings.interval
-        header = {"format": TRAINING.name, "version": TRAINING.version, "settings": described}
-        write_atomically(stored, json.dumps(header, indent=2, allow_nan=False) + "\n")
-        return replace(settings, evaluate_every=described["evaluate_every"])
-
-    def _settings(self) -> dict[str, Any]:
-        path = self.path / SETTINGS_FILE
-        try:
-            header = check_header(parse_strictly(path.read_bytes()), TRAINING, {"settings"})
-            return dict(header["settings"])
-        except (ValueError, OSError, TypeError, RecursionError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        folder = RunFolder(self.path, SETTINGS_FILE, TRAINING, "training", CheckpointError)
+        every = settings.interval
+        if settings.evaluate_every is None and folder.claimed:
+            stored = folder.settings().get("evaluate_every")
+            every = stored if isinstance(stored, int) else every
+        settings = replace(settings, evaluate_every=every)
+        folder.claim(asdict(settings) | starts, growing=("samples",))
+        return settings
 
     def save(self, state: State, evaluations: list[Evaluated]) -> None:
         """Keep where the training stands."""

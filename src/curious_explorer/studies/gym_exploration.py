@@ -122,10 +122,11 @@ def _claim(target: Path, world: GymWorld) -> None:
     stored = target / ENVIRONMENT_FILE
     if stored.is_file():
         if any((target / ROUNDS).glob("round-*")):
-            for place, there, here in first_difference(read_environment(target), described):
+            difference = first_difference(read_environment(target), described)
+            if difference is not None:
                 raise CheckpointError(
-                    f"{target} holds a run on another environment, or one seen in another way: {place} is {there!r} "
-                    f"there and {here!r} here; choose another folder"
+                    f"{target} holds a run on another environment, or one seen in another way: {difference}; choose "
+                    "another folder"
                 )
             return
         # Nothing was finished there, so that whoever was told to try other cells may do so in the same folder.
