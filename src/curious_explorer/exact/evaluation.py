@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
 from curious_explorer.exact.linear import METHODS, System, solve_system
-from curious_explorer.exact.policy_chain import check_reward_table, policy_chain, shifted_rewards
+from curious_explorer.exact.policy_chain import policy_chain
 from curious_explorer.exact.report import ExactReport, check_method, require_accurate
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma, check_policy
@@ -44,15 +44,7 @@ def evaluation_report(
     rewards: ArrayLike | None = None,
     method: str | None = None,
 ) -> ExactReport:
-    """`evaluate` with its method, residual and error bound.
-
-    Args:
-        mdp: the MDP.
-        policy: action probabilities, shape (S, A).
-        gamma: discount, in [0, 1).
-        rewards: a finite (S, A) table to use in place of the MDP's own rewards.
-        method: one of `linear.METHODS`, or None to let structure and size decide.
-    """
+    """`evaluate` with its method (one of `linear.METHODS`, chosen if None), residual and error bound."""
     gamma = check_gamma(gamma)
     table = check_policy(policy, mdp.num_states, mdp.num_actions)
     check_method(method, METHODS)
@@ -65,3 +57,29 @@ def evaluation_report(
     return ExactReport(
         values, solution.method, solution.residual, solution.residual / (1.0 - gamma), solution.iterations
     )
+
+
+def check_reward_table(rewards: ArrayLike | None, mdp: FiniteMDP) -> Floats:
+    """The MDP's own rewards, or a finite (S, A) table given in their place; any range will do."""
+    if rewards is None:
+        return mdp.rewards
+    table = np.asarray(rewards, dtype=np.float64)
+    shape = (mdp.num_states, mdp.num_actions)
+    if table.shape != shape:
+        raise ValueError(f"rewards has shape {table.shape}, expected {shape}: one for each state and action")
+    if not np.isfinite(table).all():
+        state, action = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(
+            f"rewards, state {state}, action {action}: the reward is {table[state, action]}, expected a finite number"
+        )
+    return table
+
+
+def shifted_rewards(rewards: Floats) -> tuple[Floats, float]:
+    """Rewards without negative ones, and the constant to add to normalised values to undo the shift.
+
+    Values are normalised, so a constant added to every reward is added to every value. With rewards that are not
+    negative the methods never cancel, and small values keep their digits.
+    """
+    shift = min(0.0, float(rewards.min()))
+    return (rewards - shift if shift < 0.0 else rewards), shift

@@ -1,4 +1,4 @@
-"""The two linear systems of a Markov chain, and which method solves which.
+"""The two linear systems of a Markov chain, and the methods that solve them.
 
     values:      v = source + gamma P v          (residual in the sup norm)
     visitation:  d = source + gamma P^T d        (residual in the L1 norm)
@@ -14,19 +14,49 @@
 The choice looks at structure first and at the observed rate second, so a long corridor near gamma = 1 ends up in
 `elimination` and a random graph of a million states in `iteration`. Sparse LU is not in the table: on a random graph
 its fill-in is the full matrix. ``source`` must not be negative; callers shift rewards.
+
+*Substitution* visits states in topological order and never subtracts: the diagonal 1 - gamma p(s|s) is formed as
+(1 - gamma) + gamma * (probability of leaving s), so every intermediate number is a sum of non-negative ones, and each
+entry of the answer is right to a relative error of a few roundings, for any gamma.
+
+*Elimination* is Gauss's, without a single subtraction, inside a band. I - gamma P is a diagonally dominant M-matrix:
+off-diagonal entries -N with N = gamma P >= 0, and row sums w = 1 - gamma > 0. Eliminating state k reroutes every path
+through it: for each later i, with f = N[i, k] / D[k],
+
+    N[i, j] += f N[k, j]  (j > k),      w[i] += f w[k],      where D[k] = w[k] + sum_{j > k} N[k, j].
+
+The diagonal D is rebuilt from w and N rather than updated by a subtraction (Grassmann, Taksar and Heyman 1985; Alfa,
+Xue and Ye 2002), so no cancellation can happen: for a right-hand side that is not negative, every entry of the answer
+has a small *relative* error, however close gamma is to one and however tiny the entry. No pivoting is needed, so a band
+stays a band, and a chain of S states costs O(S).
+
+*Sweeps.* Applying the equation to itself contracts the error by gamma, but two observations do much better on chains
+that mix. For visitation, start from a distribution: then iterate and answer both sum to one, the error sums to zero,
+and only the second eigenvalue of the chain counts. For values, the dual: an error that is constant over states shows
+as a constant residual, and is removed by adding gamma / (1 - gamma) times its middle (MacQueen 1966):
+
+    lo <= T v - v <= hi   implies   T v + gamma / (1 - gamma) lo  <=  v*  <=  T v + gamma / (1 - gamma) hi,
+
+so the error is bounded by the *span* hi - lo. Iterates are kept near zero by dropping the constant at every sweep, and
+it is put back once at the end; near gamma = 1 this saves the digits that would drown in it.
+
+*Krylov.* Chains that mix slowly (long corridors, gamma near one) are recognised by their rate, and are handed to
+BiCGSTAB and then to restarted GMRES from the last iterate. Both may break down without saying so; callers check the
+residual.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.arrays import Floats
-from curious_explorer.exact.iteration import Iterate, krylov, sweep_values, sweep_visits
-from curious_explorer.exact.policy_chain import Rows
-from curious_explorer.exact.report import frozen, is_accurate, residual_target
+from curious_explorer.arrays import Floats, Indices, Integers
+from curious_explorer.compile import compiled
+from curious_explorer.exact.policy_chain import Rows, bandwidths, fits_band, narrowest_band, successors_first
+from curious_explorer.exact.report import is_accurate, residual_target
 
 METHODS = ("substitution", "elimination", "dense", "iteration", "krylov")
 
@@ -35,13 +65,12 @@ CHEAP_ELIMINATION = 2e6
 AFFORDABLE_ELIMINATION = 2e9
 """S * lower * upper up to which elimination replaces a slow iteration (about a second)."""
 LAST_RESORT_ELIMINATION = 2e10
-BAND_ENTRIES = 5e7
-"""The largest band that is ever stored: 400 MB."""
 DENSE_AT_ONCE = 256
 DENSE_LIMIT = 2048
 PATIENCE = 300
 """Sweeps that are worth spending before a chain counts as slow."""
 LAST_RESORT_SWEEPS = 20_000
+_WATCH_EVERY = 10
 
 
 class LinearSolution(NamedTuple):
@@ -83,8 +112,6 @@ class System:
 
     def substitution(self) -> Floats | None:
         """One pass in topological order; None if there are cycles."""
-        from curious_explorer.exact.kernels import push_forward, substitute_back, successors_first
-
         indptr, indices, data, _ = self.chain
         order = successors_first(indptr, indices, 1)
         if order.size == 0:
@@ -195,56 +222,230 @@ def _named(iterate: Iterate, method: str) -> tuple[Floats, str, int]:
     return iterate.values, method, iterate.iterations
 
 
-def narrowest_band(rows: Rows) -> tuple[Rows, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The same rows in the order with the narrower band: as given, or Cuthill-McKee's; new k is old ``order[k]``.
-
-    Cuthill-McKee brings neighbours together whatever the numbering was; on a grid numbered row by row it does not win.
-    """
-    moved, order = _reverse_cuthill_mckee(rows)
-    if band_cost(rows) <= band_cost(moved):
-        return rows, np.arange(rows.num_states)
-    return moved, order
+# Substitution -------------------------------------------------------------------------------------------------------
 
 
-def _reverse_cuthill_mckee(rows: Rows) -> tuple[Rows, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    from scipy.sparse import csgraph
-
-    num_states, num_actions = rows.num_states, rows.num_actions
-    reach = sparse.csr_array((np.ones(rows.data.size), rows.indices, rows.indptr[::num_actions]), (num_states,) * 2)
-    order = csgraph.reverse_cuthill_mckee(sparse.csr_array(reach + reach.T), symmetric_mode=True).astype(np.int64)
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(num_states)
-    row_order = (order[:, None] * num_actions + np.arange(num_actions)).ravel()
-    moved = rows.matrix()[row_order]
-    indices = inverse[moved.indices].astype(np.int32)
-    indptr = moved.indptr.astype(np.int32, copy=False)
-    return Rows(frozen(indptr), frozen(indices), frozen(moved.data), num_actions), order
-
-
-def fits_band(rows: Rows, limit: float) -> bool:
-    """Whether elimination inside the band stays within a cost limit and within memory."""
-    from curious_explorer.exact.kernels import bandwidths
-
-    lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
-    return band_cost(rows) <= limit and rows.num_states * (lower + upper + 1) <= BAND_ENTRIES
+@compiled
+def push_forward(
+    indptr: Indices, indices: Indices, data: Floats, order: Integers, source: Floats, gamma: float
+) -> Floats:
+    """The d with d = source + gamma P^T d on an acyclic chain: every state hands on what reached it, once."""
+    visits = source.copy()
+    for position in range(order.size - 1, -1, -1):
+        state = order[position]
+        leaving = 0.0
+        for entry in range(indptr[state], indptr[state + 1]):
+            if indices[entry] != state:
+                leaving += data[entry]
+        visits[state] /= (1.0 - gamma) + gamma * leaving
+        outflow = gamma * visits[state]
+        for entry in range(indptr[state], indptr[state + 1]):
+            if indices[entry] != state:
+                visits[indices[entry]] += outflow * data[entry]
+    return visits
 
 
-def band_cost(rows: Rows) -> int:
-    """Multiplications that elimination inside the band takes: S * lower * upper."""
-    from curious_explorer.exact.kernels import bandwidths
+@compiled
+def substitute_back(
+    indptr: Indices, indices: Indices, data: Floats, order: Integers, source: Floats, gamma: float
+) -> Floats:
+    """The v with v = source + gamma P v on an acyclic chain, successors first."""
+    values = np.empty_like(source)
+    for position in range(order.size):
+        state = order[position]
+        leaving = 0.0
+        expected = 0.0
+        for entry in range(indptr[state], indptr[state + 1]):
+            if indices[entry] != state:
+                leaving += data[entry]
+                expected += data[entry] * values[indices[entry]]
+        values[state] = (source[state] + gamma * expected) / ((1.0 - gamma) + gamma * leaving)
+    return values
 
-    lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
-    return rows.num_states * max(lower, 1) * max(upper, 1)
+
+# Elimination --------------------------------------------------------------------------------------------------------
 
 
 def eliminate(chain: Rows, source: Floats, gamma: float, *, transposed: bool) -> Floats:
     """Solve one of the two systems by elimination, in the order given."""
-    from curious_explorer.exact import elimination
-    from curious_explorer.exact.kernels import bandwidths
-
     lower, upper = bandwidths(chain.indptr, chain.indices, 1)
     rows = np.arange(chain.num_states, dtype=np.int32)
-    band = elimination.fill_band(chain.indptr, chain.indices, chain.data, rows, gamma, lower, upper)
-    elimination.factorise(band, gamma, lower, upper)
-    solve = elimination.solve_visits if transposed else elimination.solve_values
+    band = fill_band(chain.indptr, chain.indices, chain.data, rows, gamma, lower, upper)
+    factorise(band, gamma, lower, upper)
+    solve = solve_visits if transposed else solve_values
     return solve(band, source, lower, upper)
+
+
+@compiled
+def fill_band(
+    indptr: Indices, indices: Indices, data: Floats, rows: Indices, gamma: float, lower: int, upper: int
+) -> Floats:
+    """The matrix gamma P in band storage; ``rows[s]`` is the compressed row that state s follows.
+
+    ``band[i, j - i + lower]`` holds N[i, j] for j > i and, once factorised, the factor f for j < i and D in the middle.
+    """
+    num_states = rows.size
+    band = np.zeros((num_states, lower + upper + 1))
+    for state in range(num_states):
+        for entry in range(indptr[rows[state]], indptr[rows[state] + 1]):
+            band[state, indices[entry] - state + lower] += gamma * data[entry]
+    return band
+
+
+@compiled
+def factorise(band: Floats, gamma: float, lower: int, upper: int) -> None:
+    """Factorise I - gamma P = L U in place."""
+    num_states = band.shape[0]
+    killing = np.full(num_states, 1.0 - gamma)
+    for pivot in range(num_states):
+        width = min(upper, num_states - 1 - pivot)
+        ahead = band[pivot, lower + 1 : lower + 1 + width]
+        diagonal = killing[pivot]
+        for offset in range(width):
+            diagonal += ahead[offset]
+        band[pivot, lower] = diagonal
+        for row in range(pivot + 1, min(pivot + lower, num_states - 1) + 1):
+            column = pivot - row + lower
+            if band[row, column] == 0.0:
+                continue
+            factor = band[row, column] / diagonal
+            band[row, column] = factor
+            killing[row] += factor * killing[pivot]
+            target = band[row, column + 1 : column + 1 + width]
+            for offset in range(width):
+                target[offset] += factor * ahead[offset]
+
+
+@compiled
+def solve_values(band: Floats, source: Floats, lower: int, upper: int) -> Floats:
+    """The v with v = source + gamma P v, from the factors."""
+    num_states = band.shape[0]
+    values = source.copy()
+    for state in range(num_states):
+        for other in range(max(0, state - lower), state):
+            values[state] += band[state, other - state + lower] * values[other]
+    for state in range(num_states - 1, -1, -1):
+        total = values[state]
+        for other in range(state + 1, min(state + upper, num_states - 1) + 1):
+            total += band[state, other - state + lower] * values[other]
+        values[state] = total / band[state, lower]
+    return values
+
+
+@compiled
+def solve_visits(band: Floats, source: Floats, lower: int, upper: int) -> Floats:
+    """The d with d = source + gamma P^T d, from the factors."""
+    num_states = band.shape[0]
+    visits = source.copy()
+    for state in range(num_states):
+        visits[state] /= band[state, lower]
+        for other in range(state + 1, min(state + upper, num_states - 1) + 1):
+            visits[other] += band[state, other - state + lower] * visits[state]
+    for state in range(num_states - 1, -1, -1):
+        for other in range(max(0, state - lower), state):
+            visits[other] += band[state, other - state + lower] * visits[state]
+    return visits
+
+
+# Sweeps and Krylov methods ------------------------------------------------------------------------------------------
+
+
+class Iterate(NamedTuple):
+    """Where an iteration stopped, whether or not it arrived."""
+
+    values: Floats
+    iterations: int
+
+
+class RateWatch:
+    """Decides from the observed rate whether to go on, given how many sweeps may be spent."""
+
+    def __init__(self, target: float, budget: int) -> None:
+        self._target = target
+        self._budget = budget
+        self._last = math.inf
+
+    def should_stop(self, sweep: int, size: float) -> bool:
+        """Whether the target is reached, out of reach within the budget, or hidden by rounding."""
+        if size <= self._target or sweep >= self._budget:
+            return True
+        if sweep % _WATCH_EVERY:
+            return False
+        rate = (size / self._last) ** (1.0 / _WATCH_EVERY) if self._last < math.inf else 0.0
+        self._last = size
+        if rate >= 1.0 or not math.isfinite(size):
+            return True
+        if rate == 0.0 or self._target == 0.0:
+            return False
+        return sweep + math.log(self._target / size) / math.log(rate) > self._budget
+
+
+def sweep_values(matrix: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int) -> Iterate:
+    """Sweeps of v = source + gamma P v with MacQueen's correction, until half the span is below the target."""
+    watch = RateWatch(target, budget)
+    relative = np.zeros_like(source)
+    for sweep in range(1, budget + 1):
+        applied = matrix @ relative
+        applied *= gamma
+        applied += source
+        np.subtract(applied, relative, out=relative)
+        low, high = float(relative.min()), float(relative.max())
+        middle = 0.5 * (low + high)
+        if watch.should_stop(sweep, gamma * 0.5 * (high - low)):
+            break
+        applied -= middle
+        relative = applied
+    return Iterate(applied + gamma / (1.0 - gamma) * middle, sweep)
+
+
+def sweep_visits(transpose: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int) -> Iterate:
+    """Sweeps of d = source + gamma P^T d from the start distribution, until the L1 residual is below the target."""
+    watch = RateWatch(target, budget)
+    visits = source / source.sum()
+    for sweep in range(1, budget + 1):
+        applied = transpose @ visits
+        applied *= gamma
+        applied += source
+        np.subtract(applied, visits, out=visits)
+        size = gamma * float(np.abs(visits, out=visits).sum())
+        visits = applied
+        if watch.should_stop(sweep, size):
+            break
+    return Iterate(visits / visits.sum(), sweep)
+
+
+def krylov(matrix: sparse.csr_array, source: Floats, gamma: float, guess: Floats, target: float) -> Iterate:
+    """BiCGSTAB, then GMRES if that is not enough, on (I - gamma matrix) x = source from a guess."""
+    from scipy.sparse import linalg
+
+    def apply(vector: Floats) -> Floats:
+        image: Floats = vector - gamma * (matrix @ vector)
+        return image
+
+    def residual(vector: Floats) -> float:
+        size = float(np.linalg.norm(source - apply(vector)))
+        return size if math.isfinite(size) else math.inf
+
+    steps = 0
+
+    def count(_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    operator = linalg.LinearOperator(matrix.shape, matvec=apply, dtype=np.float64)
+    best = guess
+    with np.errstate(all="ignore"):  # a breakdown divides by zero; the residual below is what decides
+        for _ in range(3):  # restarts from the true residual, where the recurrence has drifted away from it
+            found, _flag = linalg.bicgstab(
+                operator, source, x0=best, rtol=0.0, atol=target, maxiter=1000, callback=count
+            )
+            if not residual(found) < 0.5 * residual(best):
+                break
+            best = found
+            if residual(best) <= target:
+                return Iterate(best, steps)
+        found, _flag = linalg.gmres(
+            operator, source, x0=best, rtol=0.0, atol=target, restart=50, maxiter=20, callback=count,
+            callback_type="pr_norm",
+        )  # fmt: skip
+    return Iterate(found if residual(found) < residual(best) else best, steps)

@@ -10,17 +10,21 @@ exploitative factor, not to one). Targets are solved in blocks: by one backward 
 policy iteration with elimination where its band is narrow or it is small, and else by value iteration stopped by
 MacQueen's bounds; targets that those bounds do not settle go one by one through the machinery of `optimal`. The largest
 Bellman residual over all targets is checked as in `report`.
+
+In a block the values of all targets lie side by side, ``values[s, k]`` for target k, so that one look at a transition
+serves the whole block and the inner loops are vectorised.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats
-from curious_explorer.exact.linear import CHEAP_ELIMINATION, fits_band
-from curious_explorer.exact.optimal import POLICY_LIMIT, Problem
-from curious_explorer.exact.policy_chain import Rows, mdp_rows
+from curious_explorer.arrays import Floats, Indices, Integers
+from curious_explorer.compile import compiled
+from curious_explorer.exact.linear import CHEAP_ELIMINATION
+from curious_explorer.exact.optimal import POLICY_LIMIT, Problem, apply_rows, bellman_residual, policy_iteration
+from curious_explorer.exact.policy_chain import Rows, bandwidths, fits_band, mdp_rows, successors_first
 from curious_explorer.exact.report import ExactReport, check_method, is_accurate, require_accurate, residual_target
 from curious_explorer.exact.visitation import start_distribution
 from curious_explorer.mdp.finite_mdp import FiniteMDP
@@ -55,15 +59,7 @@ def max_visitation_report(
     targets: ArrayLike | None = None,
     method: str | None = None,
 ) -> ExactReport:
-    """`max_visitation` with its method, and the largest residual and error bound over targets.
-
-    Args:
-        mdp: the MDP.
-        gamma: discount, in [0, 1).
-        start: a state or a distribution mu; the MDP's own start if None.
-        targets: the states of interest; all of them if None, which is refused above `MOST_STATES` states.
-        method: one of `METHODS`, or None to let structure and size decide.
-    """
+    """`max_visitation` with its method (one of `METHODS`, chosen if None), and the largest residual over targets."""
     gamma = check_gamma(gamma)
     check_method(method, METHODS)
     mu = start_distribution(mdp, start)
@@ -79,7 +75,7 @@ Answer = tuple[Floats, str, float, int]
 class _Targets:
     """The optimality equations of all targets."""
 
-    def __init__(self, rows: Rows, gamma: float, mu: Floats, targets: NDArray[np.int64]) -> None:
+    def __init__(self, rows: Rows, gamma: float, mu: Floats, targets: Integers) -> None:
         self.rows = rows
         self.gamma = gamma
         self.mu = mu
@@ -100,9 +96,6 @@ class _Targets:
         return self._value_iteration(fall_back=method is None)
 
     def _backward_sweep(self) -> Answer | None:
-        from curious_explorer.exact.coverage_kernels import acyclic_block, block_residual
-        from curious_explorer.exact.kernels import successors_first
-
         indptr, indices, data, num_actions = self.rows
         order = successors_first(indptr, indices, num_actions)
         if order.size == 0:
@@ -118,9 +111,6 @@ class _Targets:
         return found, "backward sweep", residual, 1
 
     def _policy_iteration(self) -> Answer:
-        from curious_explorer.exact.coverage_kernels import policy_iteration_targets
-        from curious_explorer.exact.kernels import bandwidths
-
         indptr, indices, data, num_actions = self.rows
         lower, upper = bandwidths(indptr, indices, num_actions)
         found, residuals, count = policy_iteration_targets(
@@ -129,8 +119,6 @@ class _Targets:
         return found, "policy iteration", float(residuals.max(initial=0.0)), count
 
     def _value_iteration(self, *, fall_back: bool) -> Answer:
-        from curious_explorer.exact.coverage_kernels import block_residual, span_block
-
         indptr, indices, data, num_actions = self.rows
         found = np.empty(self.targets.size)
         residual, sweeps, method = 0.0, 0, "value iteration"
@@ -151,7 +139,7 @@ class _Targets:
             residual = max(residual, float(gaps.max()))
         return found, method, residual, sweeps
 
-    def _one_by_one(self, targets: NDArray[np.int64]) -> Answer:
+    def _one_by_one(self, targets: Integers) -> Answer:
         found = np.empty(targets.size)
         residual, iterations = 0.0, 0
         for slot, target in enumerate(targets):
@@ -168,7 +156,7 @@ class _Targets:
         return [slice(first, first + BLOCK) for first in range(0, self.targets.size, BLOCK)]
 
 
-def _check_targets(targets: ArrayLike | None, num_states: int) -> NDArray[np.int64]:
+def _check_targets(targets: ArrayLike | None, num_states: int) -> Integers:
     if targets is None:
         if num_states > MOST_STATES:
             raise ValueError(
@@ -183,3 +171,126 @@ def _check_targets(targets: ArrayLike | None, num_states: int) -> NDArray[np.int
     if outside.size:
         raise ValueError(f"targets names state {outside[0]}, expected indices from 0 to {num_states - 1}")
     return chosen.astype(np.int64)
+
+
+# A block of targets at once -----------------------------------------------------------------------------------------
+
+
+@compiled
+def acyclic_block(
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, order: Integers, targets: Integers, gamma: float
+) -> Floats:
+    """Optimal values, shape (S, block), of an MDP without cycles: one pass, successors first."""
+    num_states = order.size
+    column = np.full(num_states, -1, np.int64)
+    for slot in range(targets.size):
+        column[targets[slot]] = slot
+    values = np.zeros((num_states, targets.size))
+    ahead = np.empty(targets.size)
+    for position in range(num_states):
+        state = order[position]
+        best = values[state]
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            ahead[:] = 0.0
+            leaving = 0.0
+            for entry in range(indptr[row], indptr[row + 1]):
+                if indices[entry] != state:
+                    leaving += data[entry]
+                    weight = gamma * data[entry]
+                    successor = values[indices[entry]]
+                    for slot in range(targets.size):
+                        ahead[slot] += weight * successor[slot]
+            if column[state] >= 0:
+                ahead[column[state]] += 1.0 - gamma
+            closing = 1.0 / ((1.0 - gamma) + gamma * leaving)
+            for slot in range(targets.size):
+                best[slot] = max(best[slot], closing * ahead[slot])
+    return values
+
+
+@compiled
+def optimality_block(
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Integers, gamma: float, values: Floats,
+    updated: Floats
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """T v into ``updated`` for every target of the block; the least and largest entries of T v - v."""
+    num_states = values.shape[0]
+    column = np.full(num_states, -1, np.int64)
+    for slot in range(targets.size):
+        column[targets[slot]] = slot
+    low = np.full(targets.size, np.inf)
+    high = np.full(targets.size, -np.inf)
+    ahead = np.empty(targets.size)
+    for state in range(num_states):
+        best = updated[state]
+        best[:] = -np.inf
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            ahead[:] = 0.0
+            for entry in range(indptr[row], indptr[row + 1]):
+                weight = gamma * data[entry]
+                successor = values[indices[entry]]
+                for slot in range(targets.size):
+                    ahead[slot] += weight * successor[slot]
+            for slot in range(targets.size):
+                best[slot] = max(best[slot], ahead[slot])
+        if column[state] >= 0:
+            best[column[state]] += 1.0 - gamma
+        here = values[state]
+        for slot in range(targets.size):
+            change = best[slot] - here[slot]
+            low[slot] = min(low[slot], change)
+            high[slot] = max(high[slot], change)
+    return low, high
+
+
+@compiled
+def span_block(
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Integers, gamma: float, goal: float,
+    budget: int
+) -> tuple[Floats, Floats, int]:  # fmt: skip
+    """Value iteration with MacQueen's bounds; values (S, block), the half-span of each target, sweeps."""
+    num_states = (indptr.size - 1) // num_actions
+    values = np.zeros((num_states, targets.size))
+    updated = np.empty((num_states, targets.size))
+    for sweep in range(1, budget + 1):
+        low, high = optimality_block(indptr, indices, data, num_actions, targets, gamma, values, updated)
+        middle = 0.5 * (low + high)
+        half_span = gamma * 0.5 * (high - low)
+        if half_span.max() <= goal or sweep == budget:
+            break
+        values, updated = updated, values
+        values -= middle
+    updated += gamma / (1.0 - gamma) * middle
+    return updated, half_span, sweep
+
+
+@compiled
+def policy_iteration_targets(
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Integers, gamma: float, start: Floats,
+    lower: int, upper: int, limit: int
+) -> tuple[Floats, Floats, int]:  # fmt: skip
+    """Policy iteration target by target; the value from the start, the Bellman residual, policies evaluated."""
+    num_states = (indptr.size - 1) // num_actions
+    found = np.empty(targets.size)
+    residuals = np.empty(targets.size)
+    evaluated = 0
+    source = np.zeros(num_states * num_actions)
+    unsigned = indptr.view(np.uint32), indices.view(np.uint32)
+    for slot in range(targets.size):
+        first = targets[slot] * num_actions
+        source[first : first + num_actions] = 1.0 - gamma
+        values, count = policy_iteration(indptr, indices, data, source, num_states, gamma, lower, upper, limit)
+        evaluated += count
+        residuals[slot] = bellman_residual(apply_rows(*unsigned, data, source, gamma, values), values)
+        found[slot] = start @ values
+        source[first : first + num_actions] = 0.0
+    return found, residuals, evaluated
+
+
+@compiled
+def block_residual(
+    indptr: Indices, indices: Indices, data: Floats, num_actions: int, targets: Integers, gamma: float, values: Floats
+) -> Floats:
+    """The sup norm of T v - v for every target of the block."""
+    low, high = optimality_block(indptr, indices, data, num_actions, targets, gamma, values, np.empty_like(values))
+    return np.maximum(-low, high)

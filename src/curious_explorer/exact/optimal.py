@@ -20,6 +20,23 @@ the method, the Bellman residual is computed afresh and must pass the rule in `r
 **Ties.** Actions whose q is within 1e-12 * q(best) + 2 * (error bound) of the best one count as tied and share the
 probability evenly; for the methods that are exact the second term is dropped. Magnitudes are those of the rewards
 shifted to be non-negative, so that a tie does not depend on where zero is.
+
+*Backward sweep and policy iteration* update a single state by solving its self-loop in place: with
+source(s, a) = (1 - gamma) r(s, a), not negative, staying with action a for ever while in s is worth
+
+    u(s, a) = (source(s, a) + gamma sum_{s' != s} P(s'|s, a) v(s')) / (1 - gamma P(s|s, a)),
+
+and max_a u(s, a) is the value of s once its successors have theirs. As in `linear`, nothing is ever subtracted.
+
+*Modified policy iteration.* One sweep of the optimality operator T finds a greedy policy; a few sweeps of that policy's
+own operator, which touch only one action per state, then carry the values most of the way; and again. With
+lo <= T u - u <= hi,
+
+    T u + gamma / (1 - gamma) lo  <=  v*  <=  T u + gamma / (1 - gamma) hi,
+
+so the middle of the bounds is wrong by at most gamma / (1 - gamma) (hi - lo) / 2. Only the span hi - lo has to become
+small, which on an MDP that mixes happens at the rate of mixing, whatever gamma is. Constants are dropped from the
+iterates as they arise (the bounds do not see them), and put back once at the end.
 """
 
 from __future__ import annotations
@@ -29,18 +46,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Indices, Integers, Unsigned
+from curious_explorer.compile import compiled
+from curious_explorer.exact.evaluation import check_reward_table, shifted_rewards
 from curious_explorer.exact.linear import (
     AFFORDABLE_ELIMINATION,
     CHEAP_ELIMINATION,
     LAST_RESORT_ELIMINATION,
     LAST_RESORT_SWEEPS,
     System,
-    fits_band,
-    narrowest_band,
+    factorise,
+    fill_band,
     solve_system,
+    solve_values,
 )
-from curious_explorer.exact.policy_chain import Rows, check_reward_table, mdp_rows, shifted_rewards
+from curious_explorer.exact.policy_chain import (
+    Rows,
+    bandwidths,
+    fits_band,
+    mdp_rows,
+    narrowest_band,
+    successors_first,
+)
 from curious_explorer.exact.report import check_method, frozen, is_accurate, require_accurate, residual_target
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma
@@ -53,6 +80,15 @@ PATIENCE = 1000
 """Sweeps (mostly of one action per state) before modified policy iteration counts as slow."""
 POLICY_LIMIT = 10_000
 SPARSE_POLICY_LIMIT = 200
+RELATIVE_GAIN = 1e-13
+"""A change of action must gain this much, relative to the value; smaller gains may be rounding, and would cycle."""
+FINE_GAIN = 2e-15
+FINE_ROUNDS = 20
+"""Once stable, policy iteration goes on with the finer threshold for at most this many rounds."""
+EVALUATION_SWEEPS = 50
+"""The most sweeps spent on one policy."""
+EVALUATION_GAIN = 0.1
+"""A policy is left when its own span has shrunk to this part of what the optimality operator saw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +123,6 @@ def solve(mdp: FiniteMDP, *, gamma: float, rewards: ArrayLike | None = None, met
         rewards: a finite (S, A) table to use in place of the MDP's own rewards.
         method: one of `METHODS`, or None to let structure, size and progress decide.
     """
-    from curious_explorer.exact.optimal_kernels import split_ties
-
     gamma = check_gamma(gamma)
     check_method(method, METHODS)
     positive, shift = shifted_rewards(check_reward_table(rewards, mdp))
@@ -118,9 +152,6 @@ class Problem:
 
     def action_values(self, values: Floats) -> tuple[Floats, float]:
         """The action values that belong to values, one for each row, and the Bellman residual."""
-        from curious_explorer.exact.optimal_kernels import bellman_residual
-        from curious_explorer.exact.span_kernels import apply_rows
-
         q = apply_rows(*self.rows.unsigned(), self.source, self.gamma, values)
         return q, bellman_residual(q, values)
 
@@ -161,17 +192,11 @@ class Problem:
         return is_accurate(self.action_values(values)[1], self.gamma, self.scale)
 
     def _backward_sweep(self) -> Floats | None:
-        from curious_explorer.exact.kernels import successors_first
-        from curious_explorer.exact.optimal_kernels import acyclic_values
-
         indptr, indices, data, num_actions = self.rows
         order = successors_first(indptr, indices, num_actions)
         return acyclic_values(indptr, indices, data, self.source, order, self.gamma) if order.size else None
 
     def _policy_iteration(self, rows: Rows, source: Floats) -> tuple[Floats, int]:
-        from curious_explorer.exact.kernels import bandwidths
-        from curious_explorer.exact.optimal_kernels import policy_iteration
-
         indptr, indices, data, num_actions = rows
         lower, upper = bandwidths(indptr, indices, num_actions)
         return policy_iteration(indptr, indices, data, source, rows.num_states, self.gamma, lower, upper, POLICY_LIMIT)
@@ -187,8 +212,6 @@ class Problem:
         return restored, count
 
     def _modified_policy_iteration(self, budget: int) -> tuple[Floats, int]:
-        from curious_explorer.exact.span_kernels import modified_policy_iteration
-
         target = residual_target(self.gamma, self.scale)
         return modified_policy_iteration(
             *self.rows.unsigned(), self.source, self.rows.num_states, self.gamma, target, budget
@@ -196,9 +219,6 @@ class Problem:
 
     def _sparse_policy_iteration(self, values: Floats) -> tuple[Floats, int]:
         """Policy iteration in which `linear` evaluates; improvement sweeps run both ways as in the compiled one."""
-        from curious_explorer.exact.optimal_kernels import FINE_GAIN, improve_in_place
-        from curious_explorer.exact.span_kernels import apply_rows, select_rows, take_best
-
         indptr, indices, data, _ = self.rows
         unsigned = self.rows.unsigned()
         greedy_rows = np.empty(values.size, np.int32)
@@ -217,3 +237,250 @@ class Problem:
                     indptr, indices, data, self.source, greedy_rows, improved, self.gamma, FINE_GAIN, backwards
                 )
         return values, count
+
+
+# Backward sweep and policy iteration --------------------------------------------------------------------------------
+
+
+@compiled
+def closed_value(
+    indptr: Indices, indices: Indices, data: Floats, values: Floats, source: float, row: int, state: int, gamma: float
+) -> float:
+    """What it is worth to follow one row for as long as its state lasts."""
+    leaving = 0.0
+    expected = 0.0
+    for entry in range(indptr[row], indptr[row + 1]):
+        if indices[entry] != state:
+            leaving += data[entry]
+            expected += data[entry] * values[indices[entry]]
+    return (source + gamma * expected) / ((1.0 - gamma) + gamma * leaving)
+
+
+@compiled
+def acyclic_values(
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, order: Integers, gamma: float
+) -> Floats:
+    """Optimal values of an MDP without cycles (self-loops apart), in one pass, successors first."""
+    num_states = order.size
+    num_actions = source.size // num_states
+    values = np.zeros(num_states)
+    for position in range(num_states):
+        state = order[position]
+        best = 0.0
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            best = max(best, closed_value(indptr, indices, data, values, source[row], row, state, gamma))
+        values[state] = best
+    return values
+
+
+@compiled
+def improve_in_place(
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, rows: Indices, values: Floats, gamma: float,
+    gain: float, backwards: bool
+) -> bool:  # fmt: skip
+    """One Gauss-Seidel sweep that raises values and switches actions; whether any action was switched."""
+    num_states = rows.size
+    num_actions = source.size // num_states
+    switched = False
+    for step in range(num_states):
+        state = num_states - 1 - step if backwards else step
+        current = closed_value(indptr, indices, data, values, source[rows[state]], rows[state], state, gamma)
+        best = current
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            value = closed_value(indptr, indices, data, values, source[row], row, state, gamma)
+            if value > best and value > current * (1.0 + gain):
+                best = value
+                rows[state] = row
+                switched = True
+        values[state] = max(values[state], best)
+    return switched
+
+
+@compiled
+def policy_iteration(
+    indptr: Indices, indices: Indices, data: Floats, source: Floats, num_states: int, gamma: float, lower: int,
+    upper: int, limit: int
+) -> tuple[Floats, int]:  # fmt: skip
+    """Optimal values by policy iteration, each policy evaluated by elimination; and how many were evaluated.
+
+    Gauss-Seidel sweeps both ways between evaluations carry news along a chain at once rather than state by state.
+    They raise values monotonically, so the policy they leave behind is at least as good as what they show.
+    """
+    num_actions = source.size // num_states
+    rows = np.arange(0, source.size, num_actions).astype(np.int32)
+    values = np.zeros(num_states)
+    improve_in_place(indptr, indices, data, source, rows, values, gamma, RELATIVE_GAIN, True)
+    improve_in_place(indptr, indices, data, source, rows, values, gamma, RELATIVE_GAIN, False)
+    gain = RELATIVE_GAIN
+    fine_rounds = 0
+    for evaluation in range(1, limit + 1):
+        band = fill_band(indptr, indices, data, rows, gamma, lower, upper)
+        factorise(band, gamma, lower, upper)
+        values = solve_values(band, source[rows], lower, upper)
+        improved = values.copy()
+        switched = improve_in_place(indptr, indices, data, source, rows, improved, gamma, gain, True)
+        switched |= improve_in_place(indptr, indices, data, source, rows, improved, gamma, gain, False)
+        fine_rounds += gain == FINE_GAIN
+        if not switched:
+            if gain == FINE_GAIN:
+                return values, evaluation
+            gain = FINE_GAIN
+        if fine_rounds >= FINE_ROUNDS:
+            return values, evaluation
+    return values, limit
+
+
+@compiled
+def bellman_residual(action_values: Floats, values: Floats) -> float:
+    """The largest distance between a state's value and the best of its action values."""
+    num_actions = action_values.size // values.size
+    residual = 0.0
+    for state in range(values.size):
+        best = -np.inf
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            best = max(best, action_values[row])
+        gap = abs(best - values[state])
+        if not gap <= residual:  # so that a NaN is not passed over
+            residual = gap
+    return residual
+
+
+@compiled
+def split_ties(action_values: Floats, num_actions: int, relative: float, absolute: float) -> Floats:
+    """The greedy policy, shape (S, A), with probability split evenly over actions that are as good as tied."""
+    num_states = action_values.size // num_actions
+    policy = np.zeros((num_states, num_actions))
+    for state in range(num_states):
+        here = action_values[state * num_actions : (state + 1) * num_actions]
+        best = here.max()
+        threshold = best - (relative * abs(best) + absolute)
+        tied = 0
+        for action in range(num_actions):
+            tied += here[action] >= threshold
+        for action in range(num_actions):
+            if here[action] >= threshold:
+                policy[state, action] = 1.0 / tied
+    return policy
+
+
+# Modified policy iteration; indices are unsigned, which spares the check for negative ones (a factor of two) --------
+
+
+@compiled
+def apply_rows(
+    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, gamma: float, values: Floats
+) -> Floats:
+    """The product source + gamma rows v, one number for each row."""
+    product = np.empty(source.size)
+    for row in range(source.size):
+        expected = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            expected += data[entry] * values[indices[entry]]
+        product[row] = source[row] + gamma * expected
+    return product
+
+
+@compiled
+def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Indices) -> tuple[float, float]:
+    """T v into ``updated`` and greedy rows into ``rows``; the least and the largest entry of T v - v.
+
+    A pass of its own, and without branches: which action wins is a coin toss to the processor, and a wrong guess inside
+    `apply_rows` would stop it from fetching ahead.
+    """
+    num_actions = action_values.size // values.size
+    low, high = np.inf, -np.inf
+    for state in range(values.size):
+        best, best_row = -np.inf, 0
+        for row in range(state * num_actions, (state + 1) * num_actions):
+            better = action_values[row] > best
+            best_row = row if better else best_row
+            best = action_values[row] if better else best
+        rows[state] = best_row
+        updated[state] = best
+        change = best - values[state]
+        low = change if change < low else low
+        high = change if change > high else high
+    return low, high
+
+
+@compiled
+def select_rows(
+    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, rows: Indices
+) -> tuple[Unsigned, Unsigned, Floats, Floats]:
+    """The rows of one policy, side by side, so that evaluating it reads nothing else."""
+    chain_indptr = np.zeros(rows.size + 1, np.uint32)
+    for state in range(rows.size):
+        chain_indptr[state + 1] = chain_indptr[state] + (indptr[rows[state] + 1] - indptr[rows[state]])
+    chain_indices = np.empty(chain_indptr[rows.size], np.uint32)
+    chain_data = np.empty(chain_indptr[rows.size], np.float64)
+    chain_source = np.empty(rows.size, np.float64)
+    for state in range(rows.size):
+        chain_source[state] = source[rows[state]]
+        first, target = indptr[rows[state]], chain_indptr[state]
+        for offset in range(indptr[rows[state] + 1] - first):
+            chain_indices[target + offset] = indices[first + offset]
+            chain_data[target + offset] = data[first + offset]
+    return chain_indptr, chain_indices, chain_data, chain_source
+
+
+@compiled
+def policy_sweep(
+    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, gamma: float, constant: float, values: Floats,
+    updated: Floats
+) -> tuple[float, float]:  # fmt: skip
+    """T_pi v minus a constant into ``updated``; the least and the largest change."""
+    for state in range(values.size):
+        expected = 0.0
+        for entry in range(indptr[state], indptr[state + 1]):
+            expected += data[entry] * values[indices[entry]]
+        updated[state] = source[state] + gamma * expected - constant
+    low, high = np.inf, -np.inf
+    for state in range(values.size):
+        change = updated[state] - values[state]
+        low = change if change < low else low
+        high = change if change > high else high
+    return low, high
+
+
+@compiled
+def modified_policy_iteration(
+    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, num_states: int, gamma: float, target: float,
+    budget: int
+) -> tuple[Floats, int]:  # fmt: skip
+    """Optimal values and the sweeps spent; stops early when the rate shows that the budget will not suffice."""
+    values = np.zeros(num_states)
+    updated = np.empty(num_states)
+    rows = np.empty(num_states, np.int32)
+    sweeps = 0
+    first_span = -1.0
+    last_span = np.inf
+    stalls = 0
+    while True:
+        action_values = apply_rows(indptr, indices, data, source, gamma, values)
+        low, high = take_best(action_values, values, updated, rows)
+        sweeps += 1
+        span = high - low
+        middle = 0.5 * (low + high)
+        stalls += not span < last_span
+        last_span = span
+        if gamma * 0.5 * span <= target or sweeps >= budget or stalls >= 3:
+            break
+        if first_span < 0.0:
+            first_span = span
+        elif sweeps > 100:
+            rate = np.log(first_span / span) / sweeps
+            if sweeps + np.log(gamma * 0.5 * span / target) / max(rate, 1e-12) > budget:
+                break
+        chain = select_rows(indptr, indices, data, source, rows)
+        values, updated = updated, values
+        constant = middle
+        for _ in range(EVALUATION_SWEEPS):
+            low, high = policy_sweep(chain[0], chain[1], chain[2], chain[3], gamma, constant, values, updated)
+            values, updated = updated, values
+            constant += 0.5 * (low + high)
+            sweeps += 1
+            if high - low <= EVALUATION_GAIN * span:
+                break
+    for state in range(num_states):
+        updated[state] += gamma / (1.0 - gamma) * middle
+    return updated, sweeps

@@ -44,15 +44,7 @@ def visitation_report(
     start: int | ArrayLike | None = None,
     method: str | None = None,
 ) -> ExactReport:
-    """`visitation` with its method, L1 residual and error bound.
-
-    Args:
-        mdp: the MDP.
-        policy: action probabilities, shape (S, A).
-        gamma: discount, in [0, 1).
-        start: a state or a distribution mu; the MDP's own start if None.
-        method: one of `linear.METHODS`, or None to let structure and size decide.
-    """
+    """`visitation` with its method (one of `linear.METHODS`, chosen if None), L1 residual and error bound."""
     gamma = check_gamma(gamma)
     table = check_policy(policy, mdp.num_states, mdp.num_actions)
     check_method(method, METHODS)
