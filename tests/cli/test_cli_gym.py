@@ -16,8 +16,8 @@ from curious_explorer import Exploration, ResetModel
 from curious_explorer.cli.app import app, main
 from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CellError
+from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.gym.cell_names import named_cells
-from curious_explorer.studies.spending import Spending
 
 CAR = ["MountainCar-v0", "--cells", "6x6", "--gamma", "0.9", "--samples", "9000", "--rounds", "3", "--optimizer=trpo"]
 
@@ -108,7 +108,7 @@ def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path, monke
     call("explore", *CAR, "--out", halves)
     assert files(halves) == files(whole)
     told = refused(monkeypatch, capsys, "explore", *CAR, "--samples", "12000", "--out", halves)
-    assert "holds a run with other settings: samples is 9000 there and 12000 here" in told
+    assert "other settings: samples is 9000 there and 12000 here" in told
     assert files(halves) == files(whole)
 
 
@@ -155,7 +155,7 @@ def test_interrupted_exploration_says_what_is_kept(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("curious_explorer.studies.spending.ThriftyLearning.__call__", interrupted)
+    monkeypatch.setattr("curious_explorer.learners.trpo.TRPO.__call__", interrupted)
     told = call("explore", *CAR, "--out", tmp_path / "run", code=130)
     assert "Interrupted" in told
     assert "the same command goes on" in told
@@ -209,8 +209,8 @@ def test_a_failing_environment_is_named_and_the_checkpoint_is_kept(monkeypatch, 
     assert (tmp_path / "run" / "exploration" / "round-0000.npz").is_file()
 
 
-def test_spending_is_shared_out_within_the_total():
-    car = Spending.plan(1_200_000, 0.99)
+def test_a_sample_budget_is_shared_out_within_the_total():
+    car = SampleBudget.plan(1_200_000, 0.99)
     assert (car.rounds, 20 <= car.visits <= 40) == (20, True)
     assert car.rounds * car.price_of(car.visits) <= 0.3 * car.samples
     left = car.samples
@@ -221,7 +221,7 @@ def test_spending_is_shared_out_within_the_total():
         assert left >= 0
     assert left == 0
     with pytest.raises(ValueError, match="samples are too few"):
-        Spending.plan(10_000, 0.99)
+        SampleBudget.plan(10_000, 0.99)
 
 
 # Training -------------------------------------------------------------------------------------------------------------

@@ -154,14 +154,14 @@ def _explore_table(
     seed: int,
     record: bool | None,
 ) -> None:
+    from curious_explorer.explorers.sample_budget import SampleBudget
     from curious_explorer.explorers.thresholds import default_beta
     from curious_explorer.studies.environment_ids import is_gymnasium_id
-    from curious_explorer.studies.spending import Spending
     from curious_explorer.studies.table_exploration import OPTIMIZERS, RESETS, SCHEDULES, explore_into
 
     discount = 0.95 if gamma is None else gamma
     if samples is not None:
-        shared = Spending.plan(samples, discount, rounds=rounds, visits=visits)
+        shared = SampleBudget.plan(samples, discount, rounds=rounds, visits=visits)
         rounds, visits = shared.rounds, shared.visits
     if is_gymnasium_id(environment):
         console.print(
@@ -206,26 +206,26 @@ def _explore_by_steps(
     seed: int,
     record: bool | None,
 ) -> None:
+    from curious_explorer.explorers.sample_budget import SampleBudget
     from curious_explorer.explorers.thresholds import default_beta
     from curious_explorer.studies.gym_exploration import NEURAL, explore_gym_into, make_optimizer, open_world
-    from curious_explorer.studies.spending import Spending
     from curious_explorer.studies.table_exploration import SCHEDULES
 
     if record and optimizer in NEURAL:
         raise ValueError(f"--record keeps the transitions of cells, which {optimizer} does not see; leave it out")
-    spending = Spending.plan(
+    budget = SampleBudget.plan(
         DEFAULT_SAMPLES if samples is None else samples,
         0.99 if gamma is None else gamma,
         rounds=rounds,
         visits=visits,
-        lanes=stepping["num_envs"],
+        num_envs=stepping["num_envs"],
     )
-    learner = make_optimizer(optimizer, spending)
+    learner = make_optimizer(optimizer, budget)
     world = open_world(environment, seed=seed, **stepping)
     kind = world.discretisation.cells.description()["kind"]
     console.print(
         f"{environment}: stepping in the environment, {world.num_states:,} cells ({kind}), {world.num_actions} "
-        f"actions; {spending.samples:,} samples in {spending.rounds} rounds.",
+        f"actions; {budget.samples:,} samples in {budget.rounds} rounds.",
         markup=False,
     )
     with kept(console, out):
@@ -234,12 +234,12 @@ def _explore_by_steps(
             out,
             world,
             learner,
-            spending,
+            budget,
             thresholds=SCHEDULES[schedule](default_beta(world.num_states) if beta is None else beta),
             record=bool(record),
         )
     world.close()
-    _tell(console, environment, run, spending.samples, out)
+    _tell(console, environment, run, budget.samples, out)
 
 
 def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Path) -> None:

@@ -8,7 +8,8 @@
         mu_n    = 1/2 D_n + 1/2 rho                           start from where we have learned to go
         pi_{n+1} = opt(r_n, mu_n)                             and learn to reach them
 
-`explore` is that loop. It needs of the world only restart and step, and of the optimizer only that it learns.
+`CuriousExplorer.explore` is that loop. It needs of the world only restart and step, and of the optimizer only that it
+learns.
 
 One thing differs from the paper by default. mu_n forgets its past geometrically, so when a round learns nothing the
 next one no longer starts near the frontier, and exploration falls back to rho: at depth 40 the crossroads are lost that
@@ -18,6 +19,7 @@ ask of opt's reset model only that at least half of it is rho, which holds for b
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +27,13 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.checkpoint import Checkpoint
-from curious_explorer.explorers.exploration import Exploration, Round
+from curious_explorer.explorers.exploration import Exploration, Explorer, Round
 from curious_explorer.explorers.progress import RoundProgress
+from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
-from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, Visits
+from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, OccupancyVisits, Visits, limited
 from curious_explorer.gym.discretisation import discretisation_of
-from curious_explorer.learners.optimizer import Optimizer, Reward, check_budget, check_learned, check_optimizer
+from curious_explorer.learners.optimizer import Optimizer, Reward, Watch, check_budget, check_learned, check_optimizer
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
 from curious_explorer.validation import check_count, check_gamma
@@ -43,100 +46,205 @@ REWARDS = ("curiosity", "combined")
 
 def explore(
     world: World,
-    optimizer: Optimizer,
+    optimizer: Optimizer | Explorer,
     *,
     gamma: float,
-    rounds: int,
+    rounds: int | None = None,
+    samples: int | None = None,
     thresholds: Schedule | float | None = None,
-    visits: Visits | int = DEFAULT_VISITS,
+    visits: Visits | int | None = None,
     budget: int | None = None,
     reward: str = "curiosity",
     learn_from: str = "average",
     record: bool = False,
+    watch: Watch | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = True,
 ) -> Exploration:
-    """Explore a world from its start and return the rounds, whose policies make the reset model.
+    """Explore a world from its start; what comes back has the reset model.
+
+    An optimizer means Algorithm 2 with it: ``explore(world, TRPO(), gamma=0.95, rounds=20)`` is
+    ``CuriousExplorer(TRPO(), rounds=20).explore(world, gamma=0.95)``. An explorer, such as `RMax`, explores by itself.
 
     Args:
         world: where to act; every step is counted in ``world.samples``.
-        optimizer: ``opt`` of the paper: `TRPO`, `Reinforce`, `ModelBased`, or anything with their signature.
+        optimizer: ``opt`` of the paper: `TRPO`, `Reinforce`, `ModelBased`, or anything with their signature; or an
+            explorer.
         gamma: the discount.
-        rounds: N, how many policies to learn.
-        thresholds: beta_n: a number beta for the linear schedule beta * (n + 1), a function of n (see
-            `curious_explorer.explorers.thresholds`), or None for the linear one with beta = 1 / (2 |S|).
-        visits: how D_n is measured: how many walks, or one of the ways in `curious_explorer.explorers.visits`.
-        budget: the most steps the optimizer may take in a round; its own default if None.
-        reward: "curiosity" is r_n alone, as in the paper; "combined" is max(r_n, the world's own reward), so that the
-            last policy is already trained on both and no second phase is needed.
-        learn_from: the resets opt learns from: "average" of all rounds so far, the "last" one's, as in the paper, or
-            "spread" over as much as possible of what was seen.
-        record: whether to keep the transitions seen while learning, for learning off-policy afterwards.
+        rounds: N, how many policies Algorithm 2 learns; `CuriousExplorer` says more about this and its other options.
+        samples: the most steps that the exploration takes in all; Algorithm 2 shares them out over its rounds.
+        thresholds: beta_n, by a number or a function of n.
+        visits: how D_n is measured.
+        budget: the most steps that the optimizer may take in a round.
+        reward: "curiosity" or "combined".
+        learn_from: the resets opt learns from: "average", "last" or "spread".
+        record: whether to keep the transitions seen while learning.
+        watch: called with a new policy and the samples so far, whenever there is one.
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
         progress: whether to show a progress bar.
     """
     check_world(world)
-    check_optimizer(optimizer)
-    gamma = check_gamma(gamma)
-    rounds = check_count(rounds, "rounds", least=1)
-    betas = schedule_values(thresholds, rounds, world.num_states)
-    measure = visits if callable(visits) else FreshVisits(visits)
-    if reward not in REWARDS:
-        raise ValueError(f"reward is {reward!r}, expected one of {', '.join(map(repr, REWARDS))}")
-    if learn_from not in WEIGHTINGS:
-        raise ValueError(f"learn_from is {learn_from!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
-    settings = {
-        "gamma": gamma,
-        "thresholds": betas,
-        "visits": describe(measure),
-        "budget": check_budget(budget),
-        "reward": reward,
-        "learn_from": learn_from,
-        "record": record,
-    }
-    saved = Checkpoint(checkpoint, world, optimizer, settings)
-    done = saved.resume()[:rounds]
-    learning_world = RecordingWorld(world) if record else world
-
-    with RoundProgress(world, rounds, show=progress) as bar:
-        for finished in done:
-            bar.advance(finished)
-        for n in range(len(done), rounds):
-            policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
-            policies = [finished.policy for finished in done]
-
-            before = world.samples
-            mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
-            visited = measure(world, policy, mu, done[-1].occupancy if done else None, gamma)  # D_n
-            total = visited + sum(finished.visited for finished in done)
-            poorly_visited = total <= betas[n]  # K_n
-
-            between = world.samples
-            measured = [*(finished.visited for finished in done), visited]
-            mu = ResetModel([*policies, policy], gamma=gamma, weighting=learn_from, visited=measured)  # mu_n
-            curiosity = curiosity_reward(poorly_visited, world.num_actions, reward)  # r_n
-            learned = optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
-            check_learned(learned, world.samples - between, budget)
-
-            done.append(
-                Round(
-                    number=n,
-                    threshold=betas[n],
-                    policy=policy,
-                    visited=visited,
-                    poorly_visited=poorly_visited,
-                    learned_policy=check_any_policy(learned.policy, world.num_states, world.num_actions),
-                    visit_samples=between - before,
-                    learning_samples=world.samples - between,
-                    accepted=learned.accepted,
-                    rejected=learned.rejected,
-                    occupancy=learned.occupancy,
-                    seen=learning_world.take() if isinstance(learning_world, RecordingWorld) else None,
-                )
+    if isinstance(optimizer, type) or not isinstance(optimizer, Explorer):
+        check_optimizer(optimizer)
+    if isinstance(optimizer, Explorer):
+        options = (rounds, thresholds, visits, budget, checkpoint, reward, learn_from, record)
+        if options != (None, None, None, None, None, "curiosity", "average", False):
+            name = type(optimizer).__name__
+            raise ValueError(
+                f"{name} explores by itself, by its own settings, and keeps no checkpoint: give it gamma, samples and "
+                f"watch alone, or let Algorithm 2 use it: explore(world, CuriousExplorer({name}(), rounds=...), ...)"
             )
-            saved.save(done[-1])
-            bar.advance(done[-1])
-    return Exploration(tuple(done), gamma, discretisation=discretisation_of(world))
+        return optimizer.explore(world, gamma=gamma, samples=samples, watch=watch)
+    explorer = CuriousExplorer(
+        optimizer,
+        rounds=rounds,
+        thresholds=thresholds,
+        visits=visits,
+        budget=budget,
+        reward=reward,
+        learn_from=learn_from,
+        record=record,
+    )
+    return explorer.explore(world, gamma=gamma, samples=samples, watch=watch, checkpoint=checkpoint, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class CuriousExplorer:
+    """Algorithm 2 with an optimizer."""
+
+    optimizer: Optimizer
+    """``opt`` of the paper."""
+    _: KW_ONLY
+    rounds: int | None = None
+    """N, how many policies to learn; needed unless a number of samples says it."""
+    thresholds: Schedule | float | None = None
+    """beta_n: a number beta for the linear schedule beta * (n + 1), a function of n (see
+    `curious_explorer.explorers.thresholds`), or None for the linear one with beta = 1 / (2 |S|)."""
+    visits: Visits | int | None = None
+    """How D_n is measured: how many walks, or one of the ways in `curious_explorer.explorers.visits`."""
+    budget: int | None = None
+    """The most steps the optimizer may take in a round; its own default if None."""
+    reward: str = "curiosity"
+    """What to learn for: "curiosity" is r_n alone, as in the paper; "combined" is max(r_n, the world's own reward), so
+    that the last policy is already trained on both and no second phase is needed."""
+    learn_from: str = "average"
+    """The resets opt learns from: the "average" of all rounds so far, the "last" one's, as in the paper, or "spread"
+    over as much as possible of what was seen."""
+    record: bool = False
+    """Whether to keep the transitions seen while learning, for learning off-policy afterwards."""
+
+    def __post_init__(self) -> None:
+        check_optimizer(self.optimizer)
+        if self.rounds is not None:
+            check_count(self.rounds, "rounds", least=1)
+        if isinstance(self.visits, int):
+            check_count(self.visits, "visits", least=1)
+        check_budget(self.budget)
+        if self.reward not in REWARDS:
+            raise ValueError(f"reward is {self.reward!r}, expected one of {', '.join(map(repr, REWARDS))}")
+        if self.learn_from not in WEIGHTINGS:
+            raise ValueError(f"learn_from is {self.learn_from!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
+
+    def explore(
+        self,
+        world: World,
+        *,
+        gamma: float,
+        samples: int | None = None,
+        watch: Watch | None = None,
+        checkpoint: str | Path | None = None,
+        progress: bool = False,
+    ) -> Exploration:
+        """Run Algorithm 2; see `explore`."""
+        check_world(world)
+        gamma = check_gamma(gamma)
+        shares = None
+        if samples is not None:
+            walks = self.visits if isinstance(self.visits, int) else None
+            num_envs = int(world.identity().get("num_envs", 1))
+            shares = SampleBudget.plan(samples, gamma, rounds=self.rounds, visits=walks, num_envs=num_envs)
+        rounds = self.rounds if shares is None else shares.rounds
+        if rounds is None:
+            raise ValueError("rounds and samples are both None; say how many rounds to explore, or how many samples")
+        betas = schedule_values(self.thresholds, rounds, world.num_states)
+        measure = self._visits(shares)
+        settings = {
+            "gamma": gamma,
+            "thresholds": betas,
+            "visits": describe(measure),
+            "budget": self.budget,
+            "samples": samples,
+            "rounds": None if shares is None else rounds,  # other numbers of them share samples out otherwise
+            "reward": self.reward,
+            "learn_from": self.learn_from,
+            "record": self.record,
+        }
+        saved = Checkpoint(checkpoint, world, self.optimizer, settings)
+        done = saved.resume()[:rounds]
+        account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
+        learning_world = RecordingWorld(world) if self.record else world
+        if watch is not None:
+            watch(uniform_policy(world), 0)
+
+        with RoundProgress(world, rounds, show=progress) as bar:
+            for finished in done:
+                bar.advance(finished)
+            for n in range(len(done), rounds):
+                policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
+                policies = [finished.policy for finished in done]
+
+                before = world.samples
+                visit = account.limit_visits(measure, n)
+                mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
+                visited = visit(world, policy, mu, done[-1].occupancy if done else None, gamma)  # D_n
+                total = visited + sum(finished.visited for finished in done)
+                poorly_visited = total <= betas[n]  # K_n
+
+                between = world.samples
+                budget = account.limit_learning(self.budget, n, between - before)
+                measured = [*(finished.visited for finished in done), visited]
+                mu = ResetModel([*policies, policy], gamma=gamma, weighting=self.learn_from, visited=measured)  # mu_n
+                curiosity = curiosity_reward(poorly_visited, world.num_actions, self.reward)  # r_n
+                learned = self.optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
+                check_learned(learned, world.samples - between, budget)
+
+                done.append(
+                    Round(
+                        number=n,
+                        threshold=betas[n],
+                        policy=policy,
+                        visited=visited,
+                        poorly_visited=poorly_visited,
+                        learned_policy=check_any_policy(learned.policy, world.num_states, world.num_actions),
+                        visit_samples=between - before,
+                        learning_samples=world.samples - between,
+                        accepted=learned.accepted,
+                        rejected=learned.rejected,
+                        occupancy=learned.occupancy,
+                        seen=learning_world.take() if isinstance(learning_world, RecordingWorld) else None,
+                    )
+                )
+                saved.save(done[-1])
+                bar.advance(done[-1])
+                if watch is not None:
+                    watch(done[-1].learned_policy, account.spent)
+        return Exploration(
+            tuple(done),
+            gamma,
+            policy=done[-1].learned_policy if self.reward == "combined" else None,
+            discretisation=discretisation_of(world),
+        )
+
+    def _visits(self, shares: SampleBudget | None) -> Visits:
+        """How D_n is measured; checked before a step is taken."""
+        if shares is None:
+            if self.visits is None or isinstance(self.visits, int):
+                return FreshVisits(DEFAULT_VISITS if self.visits is None else self.visits)
+            return self.visits
+        if self.visits is None or isinstance(self.visits, int):
+            return OccupancyVisits(shares.visits)
+        limited(self.visits, shares.samples)
+        return self.visits
 
 
 def uniform_policy(world: World) -> Floats:

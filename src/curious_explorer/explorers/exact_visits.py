@@ -17,6 +17,10 @@ class ExactVisits:
 
     mdp: FiniteMDP
 
+    def limited(self, max_samples: int) -> ExactVisits:
+        """The same: there is no step to limit."""
+        return self
+
     def __call__(
         self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:

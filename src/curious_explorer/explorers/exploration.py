@@ -1,4 +1,4 @@
-"""What an exploration leaves behind: its rounds, and the reset model made of their policies."""
+"""What an explorer is, and what it leaves behind: a reset model above all."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.learners.optimizer import Watch
+from curious_explorer.models.empirical_model import EmpiricalModel as CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy
-from curious_explorer.worlds.world import TransitionCounts
+from curious_explorer.worlds.world import TransitionCounts, World
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,29 +60,54 @@ class Round:
         return self.poorly_visited.astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
 class Exploration:
-    """A finished exploration."""
+    """What an explorer leaves behind: a reset model, what it cost, and, where there are any, a policy and a model.
 
-    rounds: tuple[Round, ...]
-    gamma: float
-    planned_rounds: int | None = None
-    """How many rounds it was to have, where it was read from a folder; more than there are if it was interrupted."""
-    discretisation: Discretisation | None = None
-    """Cells and actions, for an exploration of observations."""
+    Args:
+        rounds: of Algorithm 2; none for an explorer that has no rounds.
+        gamma: the discount.
+        reset_model: where to start episodes; by default the one that the rounds' policies make.
+        samples: every step that was taken; by default those of the rounds.
+        policy: the best for what was seen of the world's own reward, or None.
+        model: what was counted, or None.
+        discretisation: cells and actions, for an exploration of observations.
+        planned_rounds: how many rounds it was to have, where it was read from a folder; more than there are if it was
+            interrupted.
+    """
+
+    def __init__(
+        self,
+        rounds: tuple[Round, ...],
+        gamma: float,
+        *,
+        reset_model: ResetModel | None = None,
+        samples: int | None = None,
+        policy: KnownPolicy | None = None,
+        model: CountedModel | None = None,
+        discretisation: Discretisation | None = None,
+        planned_rounds: int | None = None,
+    ) -> None:
+        self.rounds, self.gamma = rounds, gamma
+        self._reset_model, self._samples = reset_model, samples
+        self.policy, self.model = policy, model
+        self.discretisation, self.planned_rounds = discretisation, planned_rounds
 
     @cached_property
     def policies(self) -> tuple[KnownPolicy, ...]:
-        """pi_0, ..., pi_N."""
+        """pi_0, ..., pi_N of Algorithm 2; those of the reset model for an explorer without rounds."""
+        if not self.rounds:
+            return self.reset_model.policies
         return (*(round_.policy for round_ in self.rounds), self.rounds[-1].learned_policy)
 
     @cached_property
     def reset_model(self) -> ResetModel:
-        """The reset model of all policies, weighed by average.
+        """Where to start episodes: for Algorithm 2 that of all its policies, weighed by average.
 
         ``reset_model.weighted("last")`` is the paper's; ``reset_model.weighted("spread")`` spreads starts as widely as
         the policies allow, which is the one to train a learner from.
         """
+        if self._reset_model is not None:
+            return self._reset_model
         visited = [round_.visited for round_ in self.rounds]
         return ResetModel(self.policies, gamma=self.gamma, visited=visited, discretisation=self.discretisation)
 
@@ -94,12 +121,14 @@ class Exploration:
 
     @property
     def samples(self) -> int:
-        """All steps of all rounds: visits, roll-ins and learning."""
-        return sum(round_.samples for round_ in self.rounds)
+        """All steps: visits, roll-ins and learning."""
+        return self._samples if self._samples is not None else sum(round_.samples for round_ in self.rounds)
 
     @cached_property
     def total_visited(self) -> Floats:
         """D_0 + ... + D_{N-1}, shape (S,)."""
+        if not self.rounds:
+            return np.zeros(self.reset_model.num_states)
         total: Floats = np.sum([round_.visited for round_ in self.rounds], axis=0)
         return total
 
@@ -112,3 +141,20 @@ class Exploration:
         from curious_explorer.explorers.checkpoint import load_exploration
 
         return load_exploration(folder, cell_function)
+
+
+@runtime_checkable
+class Explorer(Protocol):
+    """Anything that explores a world: Algorithm 2 with its optimizer (`CuriousExplorer`), R-MAX, PSRL, ..."""
+
+    def explore(
+        self, world: World, *, gamma: float, samples: int | None = None, watch: Watch | None = None
+    ) -> Exploration:
+        """Explore from the world's start.
+
+        Args:
+            world: where to act.
+            gamma: the discount.
+            samples: the most steps to take; the explorer's own default if None.
+            watch: called with a policy and the samples so far, first with the uniform one and zero.
+        """

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from curious_explorer.arrays import Floats, Integers
-from curious_explorer.explorers.run_log import ExplorerSettings, RunLog, Watch, check_unit_task
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task
+from curious_explorer.explorers.run_log import ExplorerSettings, RunLog, check_unit_task
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
 from curious_explorer.models.empirical_model import EmpiricalModel
 from curious_explorer.models.planning import exploitation
 from curious_explorer.worlds.roll_in import RollIn

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.model_based_explorer import check_positive
-from curious_explorer.explorers.run_log import ExplorerSettings, Watch, check_unit_task
-from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Reward, Task
+from curious_explorer.explorers.run_log import ExplorerSettings, check_unit_task
+from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Reward, Task, Watch
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen

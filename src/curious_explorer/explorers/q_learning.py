@@ -10,8 +10,8 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.model_based_explorer import check_positive
-from curious_explorer.explorers.run_log import WATCH_GROWTH, ExplorerSettings, RunLog, Watch, check_unit_task
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task
+from curious_explorer.explorers.run_log import WATCH_GROWTH, ExplorerSettings, RunLog, check_unit_task
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
 from curious_explorer.models.planning import even_greedy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset

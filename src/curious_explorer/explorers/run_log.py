@@ -13,14 +13,12 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task, learning_curve
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
-
-Watch = Callable[[Floats, int], None]
 
 WATCH_GROWTH = 0.01
 """A hundredth more samples between two calls: about a thousand of them in a million steps."""

@@ -1,4 +1,4 @@
-"""Four ways to learn D_n, where the current policy goes when it starts from mu_{n-1}.
+"""Four ways to measure D_n, where the current policy goes when it starts from mu_{n-1}.
 
 - `FreshVisits(count)`: Algorithm 1, ``count`` walks after learning. The default.
 - `OccupancyVisits(episodes)`: every state of every walk counts, with its discount, and not only the last one. A walk
@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
@@ -36,6 +36,14 @@ class Visits(Protocol):
         ``reset`` is mu_{n-1} (None for rho) and ``occupancy`` is where the optimizer's last episodes went, from the
         same resets, when it learned this policy (None for the uniform policy of round 0).
         """
+
+
+@runtime_checkable
+class LimitedVisits(Visits, Protocol):
+    """A way to measure D_n that can stop at a number of steps, as `explore(samples=...)` needs it."""
+
+    def limited(self, max_samples: int) -> Visits:
+        """The same, with at most so many steps."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,11 @@ class OccupancyVisits:
     episodes: int = 100
     max_samples: int | None = None
     """The most steps that a measurement may take, roll-ins included; the walk that exceeds them is cut short."""
+
+    def limited(self, max_samples: int) -> OccupancyVisits:
+        """The same walks, with at most so many steps."""
+        least = max_samples if self.max_samples is None else min(max_samples, self.max_samples)
+        return replace(self, max_samples=least)
 
     def __post_init__(self) -> None:
         check_count(self.episodes, "episodes", least=1)
@@ -96,11 +109,31 @@ class OccupancyVisits:
 class LearningVisits:
     """The paper's future work: count visits while learning, instead of afresh."""
 
-    first: FreshVisits = FreshVisits()
+    first: Visits = FreshVisits()
     """How round 0 is measured, before anything was learned."""
+    later: Visits | None = None
+    """How a policy is measured whose optimizer ran no episodes, as a model-based one may; by default as round 0 is."""
+
+    def limited(self, max_samples: int) -> LearningVisits:
+        """The same, with walks of at most so many steps."""
+        later = None if self.later is None else limited(self.later, max_samples)
+        return LearningVisits(limited(self.first, max_samples), later)
 
     def __call__(
         self, world: World, policy: KnownPolicy, reset: ResetModel | None, occupancy: Floats | None, gamma: float
     ) -> Floats:
         """The share of visits of each state."""
-        return self.first(world, policy, reset, None, gamma) if occupancy is None else occupancy
+        if occupancy is not None:
+            return occupancy
+        walks = self.first if reset is None or self.later is None else self.later
+        return walks(world, policy, reset, None, gamma)
+
+
+def limited(visits: Visits, max_samples: int) -> Visits:
+    """The same way to measure, with at most so many steps; refuses one that cannot stop at a limit."""
+    if not isinstance(visits, LimitedVisits):
+        raise ValueError(
+            f"visits is {visits!r}, which cannot stop at a number of steps; with samples, give a number of walks or "
+            "OccupancyVisits(...)"
+        )
+    return visits.limited(max_samples)

@@ -11,7 +11,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.exact.optimal import solve
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
@@ -39,6 +39,7 @@ class Planner:
         gamma: float,
         reward: Reward | None = None,
         budget: int | None = None,
+        watch: Watch | None = None,
     ) -> OptimizerResult:
         """Solve for the reward; see `Optimizer`. Takes no step."""
         shape = (self.mdp.num_states, self.mdp.num_actions)
@@ -50,6 +51,8 @@ class Planner:
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
         rewards = None if task.reward is None else expected_rewards(self.mdp, task.reward)
         solution = solve(self.mdp, gamma=task.gamma, rewards=rewards)
+        if watch is not None:
+            watch(solution.policy, 0)
         return OptimizerResult(policy=frozen(solution.policy), samples=0, curve=learning_curve([]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from curious_explorer.learners.optimizer import (
     Evaluation,
     Optimizer,
     OptimizerResult,
+    Watch,
     check_budget,
     check_learned,
     check_optimizer,
@@ -31,6 +33,7 @@ def improve(
     gamma: float,
     budget: int | None = None,
     evaluation_episodes: int = EVALUATION_EPISODES,
+    watch: Watch | None = None,
 ) -> OptimizerResult:
     """Learn for the world's own reward, then measure the policy from the world's own start.
 
@@ -42,6 +45,7 @@ def improve(
         budget: the most steps to learn with, roll-ins included; the optimizer's own default if None.
         evaluation_episodes: episodes from the start that measure the result, as ``result.evaluation``. Their steps are
             counted by the world and reported there, beside the budget. Zero leaves the measurement out.
+        watch: called with the policy and the steps so far, whenever there is a new policy.
     """
     check_world(world)
     check_optimizer(optimizer)
@@ -55,7 +59,8 @@ def improve(
             )
         reset_model.check_world(world)
     before = world.samples
-    learned = optimizer(world, reset_model, gamma=gamma, budget=budget)
+    watching: dict[str, Any] = {} if watch is None else {"watch": watch}
+    learned = optimizer(world, reset_model, gamma=gamma, budget=budget, **watching)
     check_learned(learned, world.samples - before, budget)
     if evaluation_episodes == 0:
         return learned

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
 from curious_explorer.models.counted_model import Experience, plan
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
@@ -54,6 +54,7 @@ class OffPolicy:
         gamma: float,
         reward: Reward | None = None,
         budget: int | None = None,
+        watch: Watch | None = None,
     ) -> OptimizerResult:
         """Plan on the records; see `Optimizer`. Takes no step."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
@@ -65,6 +66,8 @@ class OffPolicy:
         left = experience.tries().any(axis=1)
         experience = replace(experience, terminal=experience.met() & ~left)
         best = plan(experience, gamma=task.gamma, reward=task.reward, known_after=self.known_after, hopeful=False)
+        if watch is not None:
+            watch(best.policy, 0)
         return OptimizerResult(policy=frozen(best.policy), samples=0, curve=learning_curve([]))
 
 

@@ -6,7 +6,7 @@ An optimizer touches the world through `World` alone: it restarts (by the reset 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -20,6 +20,8 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset, as_roll_in
 from curious_explorer.worlds.world import World
 
+Watch = Callable[[KnownPolicy, int], None]
+"""Sees a policy and the samples used so far."""
 COMBINATIONS = ("replace", "max")
 """How a given reward goes together with the world's own."""
 
@@ -83,6 +85,7 @@ class Optimizer(Protocol):
         gamma: float,
         reward: Reward | None = None,
         budget: int | None = None,
+        watch: Watch | None = None,
     ) -> OptimizerResult:
         """Learn a policy.
 
@@ -92,6 +95,8 @@ class Optimizer(Protocol):
             gamma: the discount.
             reward: what to learn for; the world's own reward if None.
             budget: the most steps that may be taken, roll-ins included; the optimizer's own default if None.
+            watch: called with the policy and the steps so far, whenever there is a new policy. Whoever calls an
+                optimizer leaves it out unless it is wanted, so that a function without it is an optimizer, too.
         """
 
 

@@ -27,7 +27,7 @@ from gymnasium import spaces
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task, learning_curve
 from curious_explorer.sb3.network_heads import Categorical, head_of
 from curious_explorer.sb3.network_inputs import Inputs
 from curious_explorer.sb3.network_policy import NetworkPolicy
@@ -137,6 +137,7 @@ class SB3:
         gamma: float,
         reward: Reward | None = None,
         budget: int | None = None,
+        watch: Watch | None = None,
     ) -> OptimizerResult:
         """Alternate rollouts and gradient steps until the budget does not suffice for another; see `Optimizer`."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
@@ -149,7 +150,10 @@ class SB3:
         horizon = self.horizon or default_horizon(task.gamma)
         lanes, inputs, action_space = self._lanes(world, task, meter, pay, horizon, seeds)
         try:
-            return self._learn(world, task, algorithm, lanes, inputs, action_space, meter, seeds)
+            learned = self._learn(world, task, algorithm, lanes, inputs, action_space, meter, seeds)
+            if watch is not None:
+                watch(learned.policy, learned.samples)
+            return learned
         finally:
             if isinstance(world, GymWorld):
                 world.count_samples(meter.taken)

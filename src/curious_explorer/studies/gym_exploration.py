@@ -9,15 +9,15 @@ RUN/visited.png, .pdf    a picture of where the exploration went
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import SETTINGS_FILE, read_settings
+from curious_explorer.explorers.checkpoint import SETTINGS_FILE
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import Schedule
 from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.gym.cell_names import named_cells
@@ -29,7 +29,6 @@ from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.settings_description import first_difference
-from curious_explorer.studies.spending import Spending, ThriftyLearning, ThriftyVisits
 from curious_explorer.studies.table_exploration import MDP_FILE, RESETS, ROUNDS
 
 ENVIRONMENT_FILE, PICTURE = "environment.json", "visited"
@@ -72,7 +71,7 @@ def open_world(
     return GymWorld(environment, cells=chosen, actions=actions, seed=seed, num_envs=num_envs)
 
 
-def make_optimizer(name: str, spending: Spending) -> Optimizer:
+def make_optimizer(name: str, budget: SampleBudget) -> Optimizer:
     """An optimizer by its name, with batches that fit what a round can spend."""
     if name in NEURAL:
         from curious_explorer.sb3.sb3_optimizer import SB3
@@ -80,8 +79,8 @@ def make_optimizer(name: str, spending: Spending) -> Optimizer:
         return SB3(NEURAL[name])
     if name == "model-based":
         return ModelBased()
-    episode = default_horizon(spending.gamma) + 1.5 / (1.0 - spending.gamma)
-    affordable = int(spending.learning_of_a_round / (BATCHES_A_ROUND * episode))
+    episode = default_horizon(budget.gamma) + 1.5 / (1.0 - budget.gamma)
+    affordable = int(budget.learning_of_a_round / (BATCHES_A_ROUND * episode))
     kind = TRPO if name == "trpo" else Reinforce
     return kind(updates=AS_LONG_AS_PAID, episodes=min(max(affordable, 5), FULL_BATCH))
 
@@ -90,7 +89,7 @@ def explore_gym_into(
     folder: str | Path,
     world: GymWorld,
     optimizer: Optimizer,
-    spending: Spending,
+    budget: SampleBudget,
     *,
     thresholds: Schedule | float | None = None,
     record: bool = False,
@@ -99,15 +98,14 @@ def explore_gym_into(
     """Explore an environment and keep everything; a run that was interrupted goes on where it stood."""
     target = Path(folder)
     _claim(target, world)
-    _check_spending(target, spending)
-    visits = ThriftyVisits(spending)
     exploration = explore(
         world,
-        ThriftyLearning(optimizer, visits),
-        gamma=spending.gamma,
-        rounds=spending.rounds,
+        optimizer,
+        gamma=budget.gamma,
+        rounds=budget.rounds,
         thresholds=thresholds,
-        visits=visits,
+        visits=budget.visits,
+        samples=budget.samples - world.samples,  # less what finding the cells took
         record=record,
         checkpoint=target / ROUNDS,
         progress=progress,
@@ -141,21 +139,6 @@ def _claim(target: Path, world: GymWorld) -> None:
     target.mkdir(parents=True, exist_ok=True)
     header = {"format": ENVIRONMENT.name, "version": ENVIRONMENT.version, "discretisation": described}
     write_atomically(stored, json.dumps(header, indent=2, allow_nan=False) + "\n")
-
-
-def _check_spending(target: Path, spending: Spending) -> None:
-    """Refuse to go on with another total, in the words of whoever asked for it."""
-    if not (target / ROUNDS / SETTINGS_FILE).is_file():
-        return
-    visits = read_settings(target / ROUNDS).get("visits")
-    stored = visits.get("spending") if isinstance(visits, dict) else None
-    for name, here in asdict(spending).items():
-        there = stored.get(name) if isinstance(stored, dict) else None
-        if there != here:
-            raise CheckpointError(
-                f"{target} holds a run with other settings: {name} is {there} there and {here} here; choose another "
-                "folder, or repeat the command that it was made with"
-            )
 
 
 def read_environment(folder: str | Path) -> dict[str, Any]:

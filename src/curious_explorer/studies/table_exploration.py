@@ -14,15 +14,14 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import explored_digest
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, constant, linear, paper_linear
-from curious_explorer.explorers.visits import Visits
 from curious_explorer.files import holds_files
 from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.studies.spending import Spending, ThriftyLearning, ThriftyVisits
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
@@ -58,16 +57,14 @@ def explore_into(
 ) -> Exploration:
     """Explore an MDP and keep everything; a run that was interrupted goes on where it stood.
 
-    With ``samples``, that many steps are the most that the whole exploration takes; see `Spending`.
+    With ``samples``, that many steps are the most that the whole exploration takes.
     """
     check_gamma(gamma)  # everything is checked before anything is written
     for name, count in (("rounds", rounds), ("visits", visits)):
         check_count(count, name, least=1)
     check_seed(seed)
-    measure: Visits | int = visits
     if samples is not None:
-        measure = ThriftyVisits(Spending(samples, rounds, visits, gamma))
-        optimizer = ThriftyLearning(optimizer, measure)
+        SampleBudget(samples, rounds, visits, gamma)
     target = Path(folder)
     stored = target / MDP_FILE
     if stored.is_file():
@@ -90,7 +87,8 @@ def explore_into(
         gamma=gamma,
         rounds=rounds,
         thresholds=thresholds,
-        visits=measure,
+        visits=visits,
+        samples=samples,
         record=record,
         checkpoint=target / ROUNDS,
         progress=progress,

@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from curious_explorer.arrays import Floats
 from curious_explorer.explorers.curious_explorer import explore, uniform_policy
-from curious_explorer.explorers.visits import FreshVisits
+from curious_explorer.explorers.visits import FreshVisits, LearningVisits
+from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
-from curious_explorer.learners.optimizer import OptimizerResult, Reward
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
-from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
-
-Watch = Callable[[Floats, int], None]
 
 AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
 DEFAULT_BUDGET = 1_000_000
@@ -38,26 +35,8 @@ LEGS = 3
 """A walk from a round's resets follows two policies on average and then the one it measures, 1 / (1 - gamma) each."""
 
 
-@dataclass(frozen=True)
-class FrugalVisits:
-    """Visits counted while learning; walks only where nothing was learned, paid for with what that left over."""
-
-    first: int
-    """Walks that measure the uniform policy, before round 0."""
-    later: int
-    """Walks that measure a policy whose optimizer needed no episodes, as a model-based one may."""
-
-    def __call__(
-        self, world: World, policy: Floats, reset: ResetModel | None, occupancy: Floats | None, gamma: float
-    ) -> Floats:
-        """The share of visits of each state."""
-        if occupancy is not None:
-            return occupancy
-        return FreshVisits(self.first if reset is None else self.later)(world, policy, reset, None, gamma)
-
-
 @dataclass(frozen=True, kw_only=True)
-class CuriousExplorer:
+class ExploreThenImprove:
     """Algorithm 2 and the improvement phase, in one budget."""
 
     make_optimizer: Callable[[], Any]
@@ -115,23 +94,24 @@ class CuriousExplorer:
             progress=False,
         )
         spent = world.samples - began
-        later = None if watch is None else lambda policy, samples: watch(policy, spent + samples)
-        learned = optimizer(world, exploration.reset_model, gamma=gamma, budget=budget - spent, watch=later)
-        return OptimizerResult(
-            policy=learned.policy,
-            samples=world.samples - began,
-            curve=learned.curve,
-            accepted=learned.accepted,
-            rejected=learned.rejected,
-            occupancy=learned.occupancy,
+        improved = improve(
+            world,
+            optimizer,
+            exploration.reset_model,
+            gamma=gamma,
+            budget=budget - spent,
+            evaluation_episodes=0,
+            watch=None if watch is None else lambda policy, samples: watch(policy, spent + samples),
         )
+        return replace(improved, samples=world.samples - began)
 
-    def _visits(self, for_exploring: int, for_round: int, gamma: float) -> FrugalVisits:
+    def _visits(self, for_exploring: int, for_round: int, gamma: float) -> LearningVisits:
         """How many walks are affordable; a walk takes 1 / (1 - gamma) steps on average, and more from resets."""
         first = int(FIRST_VISITS_SHARE * for_exploring * (1.0 - gamma))
         later = int(0.5 * for_round * (1.0 - gamma) / LEGS)
-        return FrugalVisits(
-            first=min(max(first, FEWEST_FIRST_VISITS), MOST_FIRST_VISITS), later=min(max(later, 1), MOST_FIRST_VISITS)
+        return LearningVisits(
+            first=FreshVisits(min(max(first, FEWEST_FIRST_VISITS), MOST_FIRST_VISITS)),
+            later=FreshVisits(min(max(later, 1), MOST_FIRST_VISITS)),
         )
 
 
@@ -146,9 +126,9 @@ def patient_reinforce() -> Reinforce:
 
 
 CE_METHODS: dict[str, Callable[[], Any]] = {
-    "ce-trpo": lambda: CuriousExplorer(make_optimizer=patient_trpo),
-    "ce-reinforce": lambda: CuriousExplorer(make_optimizer=patient_reinforce),
-    "ce-model-based": lambda: CuriousExplorer(make_optimizer=ModelBased),
+    "ce-trpo": lambda: ExploreThenImprove(make_optimizer=patient_trpo),
+    "ce-reinforce": lambda: ExploreThenImprove(make_optimizer=patient_reinforce),
+    "ce-model-based": lambda: ExploreThenImprove(make_optimizer=ModelBased),
     "trpo": patient_trpo,
     "reinforce": patient_reinforce,
     "model-based": ModelBased,

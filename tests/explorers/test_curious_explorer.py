@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 from random_mdps import random_mdp
 
-from curious_explorer import TRPO, Exploration, Reinforce, TabularWorld, evaluate, explore, improve, solve, visitation
+from curious_explorer import (
+    TRPO,
+    Exploration,
+    ModelBased,
+    Reinforce,
+    ResetModel,
+    TabularWorld,
+    evaluate,
+    explore,
+    improve,
+    solve,
+    visitation,
+)
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exact_visits import ExactVisits
@@ -198,7 +210,7 @@ def assert_same(one, two):
             dict(b.rejected),
         )
         for name in ("policy", "visited", "poorly_visited", "learned_policy", "occupancy"):
-            assert (getattr(a, name) == getattr(b, name)).all()
+            assert np.all(getattr(a, name) == getattr(b, name))
         assert all((x == y).all() for x, y in zip(a.seen, b.seen, strict=True))
 
 
@@ -403,6 +415,61 @@ def test_budget_of_a_round_is_kept_to_the_step():
     world = TabularWorld(combination_lock(4))
     got = explore(world, TRPO(updates=1000), gamma=GAMMA, rounds=3, budget=777, visits=10, progress=False)
     assert [round_.learning_samples for round_ in got.rounds] == [777, 777, 777]
+
+
+PATIENT = TRPO(updates=1_000_000, episodes=5)
+
+
+@pytest.mark.parametrize("samples", [3_010, 7_777, 20_000])
+def test_samples_are_spent_to_the_step(samples):
+    world = TabularWorld(combination_lock(4), seed=1)
+    world.walk(ResetModel([np.full((16, 4), 0.25)], gamma=GAMMA).roll_in, 10)
+    before = world.samples
+    policies = []
+    got = explore(
+        world, PATIENT, gamma=GAMMA, rounds=5, samples=samples, progress=False,
+        watch=lambda policy, used: policies.append((policy, used)),
+    )  # fmt: skip
+    assert got.samples == world.samples - before == samples
+    assert all(round_.learning_samples > 0 and round_.visit_samples > 0 for round_ in got.rounds)
+    assert [used for _, used in policies] == [0, *np.cumsum([round_.samples for round_ in got.rounds])]
+    assert all(policy is round_.learned_policy for (policy, _), round_ in zip(policies[1:], got.rounds, strict=True))
+
+
+def test_samples_alone_say_how_many_rounds():
+    got = explore(TabularWorld(combination_lock(4)), PATIENT, gamma=GAMMA, samples=20_000, progress=False)
+    assert (len(got.rounds), got.samples) == (4, 20_000)
+
+
+@pytest.mark.parametrize("optimizer", [PATIENT, None])
+def test_an_exploration_with_samples_goes_on_bit_for_bit(tmp_path, optimizer):
+    changes = {"samples": 9_000, "rounds": 5, "visits": 30}
+    make = (lambda: PATIENT) if optimizer else ModelBased
+    expected, _ = run_to_the_end(tmp_path, optimizer=make(), **changes)
+    for number in (2, 3, 4):
+        (tmp_path / f"round-{number:04d}.npz").unlink()
+    resumed, world = run_to_the_end(tmp_path, optimizer=make(), **changes)
+    assert_same(resumed, expected)
+    assert world.samples == expected.samples <= 9_000
+    for other, words in (({"samples": 9_001}, "samples is 9000"), ({"rounds": 6}, "rounds is 5")):
+        with pytest.raises(CheckpointError, match=words):
+            run_to_the_end(tmp_path, optimizer=make(), **(changes | other))
+
+
+def test_samples_need_visits_that_can_stop():
+    world = TabularWorld(combination_lock(4))
+    with pytest.raises(ValueError, match="cannot stop"):
+        explore(world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=FreshVisits(10), progress=False)
+    with pytest.raises(ValueError, match="cannot stop"):
+        explore(world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=LearningVisits(), progress=False)
+    with pytest.raises(ValueError, match="rounds and samples"):
+        explore(world, PATIENT, gamma=GAMMA, progress=False)
+    assert world.samples == 0
+    got = explore(
+        world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=LearningVisits(OccupancyVisits(20)), progress=False
+    )
+    assert [round_.visit_samples for round_ in got.rounds[1:]] == [0, 0]
+    assert got.samples == 5_000
 
 
 def test_default_thresholds_are_half_uniform_times_rounds():
