@@ -28,6 +28,7 @@ from curious_explorer.gpu import batches
 from curious_explorer.gpu.device import find_device
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 GAMMA = 0.95
 PORTION = 1 << 22
@@ -62,7 +63,8 @@ def check_all() -> Iterator[tuple[str, bool]]:
         yield f"{name}: counts of 9,000,001 visits", bool((ours == theirs).all())
         for settings in episode_settings(mdp):
             pair = [
-                world.episodes(policy, episodes=3_000, gamma=0.9, reset=roll_in, **settings) for world in (cpu, gpu)
+                world.episodes(policy, EpisodeBatch(episodes=3_000, gamma=0.9, reset=roll_in, **settings))
+                for world in (cpu, gpu)
             ]
             yield f"{name}: episodes, {', '.join(sorted(settings))}", same_statistics(*pair)
         yield f"{name}: position {gpu.position()}", cpu.position() == gpu.position()
@@ -92,9 +94,9 @@ def episode_settings(mdp: FiniteMDP) -> list[dict[str, Any]]:
     rewards, critic = random.random((mdp.num_states, mdp.num_actions)), random.random(mdp.num_states)
     return [
         {"horizon": 90},
-        {"horizon": 20, "rewards": rewards, "critic": critic, "trace": 0.9, "record": True},
-        {"horizon": 20, "rewards": rewards, "combine": "max", "weight_decay": 0.9, "credited": 7},
-        {"horizon": 20, "rewards": rewards, "max_samples": 4_321},
+        {"horizon": 20, "reward": Reward(rewards), "critic": critic, "trace": 0.9, "record": True},
+        {"horizon": 20, "reward": Reward(rewards, "max"), "weight_decay": 0.9, "credited": 7},
+        {"horizon": 20, "reward": Reward(rewards), "max_samples": 4_321},
     ]
 
 
@@ -125,7 +127,7 @@ def same_as_alone(mdp: FiniteMDP, runs: int) -> bool:
         assert walked.counts is not None
         held &= np.array_equal(visit(world, policies[run], gamma=GAMMA, count=10_000), walked.counts[run].cpu().numpy())
         held &= world.samples == int(walked.samples[run])
-        alone = world.episodes(policies[run], episodes=50, horizon=90, gamma=GAMMA)
+        alone = world.episodes(policies[run], EpisodeBatch(episodes=50, horizon=90, gamma=GAMMA))
         held &= alone.samples == int(learned.samples[run])
         held &= np.allclose(alone.advantage_sum, learned.advantage_sum[run].cpu().numpy(), rtol=1e-11, atol=1e-9)
     return bool(held)
@@ -234,7 +236,7 @@ class Gradients:
         world = TabularWorld(self.mdp, seed=1)
         policy = self.mdp.uniform_policy()
         return on_cpu(
-            lambda: world.episodes(policy, episodes=200_000, critic=self.critic, **self.settings).samples,
+            lambda: world.episodes(policy, EpisodeBatch(episodes=200_000, critic=self.critic, **self.settings)).samples,
         )
 
 

@@ -20,6 +20,7 @@ from rich.table import Table
 from curious_explorer import Cells, GridCells, GymWorld, MiniGridCells
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch
 
 PORTIONS = 15
 TARGET = 0.7
@@ -67,14 +68,14 @@ def measure(case: Case, portions: int = PORTIONS) -> list[Speeds]:
     env.reset(seed=0)
     world.walk(roll_in, 30)
     walks = int(case.steps * 30 / world.samples)  # walks end early where episodes do
-    world.episodes(policy, episodes=1, horizon=10, gamma=GAMMA)
+    world.episodes(policy, EpisodeBatch(episodes=1, horizon=10, gamma=GAMMA))
     speeds = []
     for _ in range(portions):
         bare = bare_loop(env, random.integers(world.num_actions, size=case.steps).tolist())
         before, began = world.samples, time.process_time()
         world.walk(roll_in, walks)
         between, halfway = world.samples, time.process_time()
-        world.episodes(policy, episodes=case.steps, horizon=200, gamma=GAMMA, max_samples=case.steps)
+        world.episodes(policy, EpisodeBatch(episodes=case.steps, horizon=200, gamma=GAMMA, max_samples=case.steps))
         ended = time.process_time()
         speeds.append(
             Speeds(bare, (between - before) / (halfway - began), (world.samples - between) / (ended - halfway))

@@ -5,6 +5,7 @@ import torch
 from curious_explorer import TabularWorld
 from curious_explorer.gpu.many_worlds import ManyStatistics
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 
 class StackedWorlds:
@@ -37,9 +38,9 @@ class StackedWorlds:
             if limit == 0:
                 parts.append(None)
                 continue
-            own = {} if rewards is None else {"rewards": rewards[run].numpy()}
+            own = {} if rewards is None else {"reward": Reward(rewards[run].numpy())}
             asked_of_run = {"reset": self.roll_in(reset, run), "critic": critic[run].numpy(), "max_samples": limit}
-            parts.append(world.episodes(policy[run].numpy(), **own, **asked_of_run, **asked))
+            parts.append(world.episodes(policy[run].numpy(), EpisodeBatch(**own, **asked_of_run, **asked)))
         shapes = [(self.num_states, self.num_actions)] * 2 + [(self.num_states,)] * 2
         sums = [
             torch.stack([torch.zeros(shape).double() if p is None else torch.from_numpy(p[field]) for p in parts])

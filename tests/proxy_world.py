@@ -1,16 +1,31 @@
 """A world that shows what the contract promises, and nothing else."""
 
+from curious_explorer.worlds.world import World
 
-class Proxy:
-    """The `World` protocol and nothing else: a learner that wants more fails on it."""
+
+class Proxy(World):
+    """The contract and nothing else: a learner that wants more fails on it."""
 
     def __init__(self, world):
-        asked = {}
-        for method in ("identity", "position", "restore", "restart", "step", "walk", "episodes", "follow", "learn_q"):
-            asked[method] = getattr(world, method)
-        self.__dict__.update(asked)
+        for method in (
+            "identity",
+            "position",
+            "restore",
+            "restart",
+            "step",
+            "walk",
+            "episodes",
+            "begin",
+            "follow",
+            "learn_q",
+        ):
+            setattr(self, method, getattr(world, method))
         self._count = lambda: world.samples  # a closure, so that the world itself is out of reach
         self.num_states, self.num_actions = world.num_states, world.num_actions
+
+    def identity(self): ...
+    def restart(self): ...
+    def step(self, action): ...
 
     @property
     def samples(self):

@@ -140,14 +140,14 @@ def episode_statistics(
     episodes,
     horizon,
     gamma,
-    rewards,
-    combine,
+    reward,
     critic,
     trace,
     weight_decay,
     credited,
 ):
     """Advantages by their definition: a sum over the rest of the episode for every step."""
+    rewards, combine = (None, "replace") if reward is None else (reward.table, reward.combine)
     shape = (mdp.num_states, mdp.num_actions)
     advantage_sum, weight, target_sum, occupancy = (
         np.zeros(shape),

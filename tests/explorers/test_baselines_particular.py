@@ -19,9 +19,9 @@ from curious_explorer.explorers.q_learning import EpsilonGreedyQ, UCBQLearning
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.empirical_model import EmpiricalModel
 from curious_explorer.models.planning import plan, problem
-from curious_explorer.worlds.recording import RecordingWorld
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import Followed, QTable, TransitionCounts
+from curious_explorer.worlds.wrappers import RecordingWorld
 
 GAMMA = 0.9
 TASK = Task(GAMMA, RollIn.from_start(), None, None)

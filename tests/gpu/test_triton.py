@@ -18,6 +18,7 @@ triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
 from curious_explorer.gpu import batches, draws, packing  # noqa: E402  (needs the extra)
+from curious_explorer.worlds.world import EpisodeBatch, Reward  # noqa: E402
 
 KEY = oracle.stream_key(5, 0)
 WALKS = 40
@@ -157,7 +158,7 @@ def test_packed_entries():
 
 def numba_and_triton(mdp, roll_in, policy, settings, seed=5):
     return [
-        world.episodes(policy, reset=roll_in, record=True, **settings)
+        world.episodes(policy, EpisodeBatch(reset=roll_in, record=True, **settings))
         for world in (TabularWorld(mdp, seed=seed), TabularWorld(mdp, seed=seed, backend="triton"))
     ]
 
@@ -187,8 +188,7 @@ def test_episode_statistics(case, reward, weight_decay):
         "episodes": 20,
         "horizon": 4,
         "gamma": 0.9,
-        "combine": "replace" if reward == "own" else reward,
-        "rewards": None if reward == "own" else random.random((mdp.num_states, mdp.num_actions)),
+        "reward": None if reward == "own" else Reward(random.random((mdp.num_states, mdp.num_actions)), reward),
         "critic": random.random(mdp.num_states),
         "trace": 0.8,
         "weight_decay": weight_decay,
@@ -238,9 +238,8 @@ def test_a_batch_is_its_runs_one_by_one():
         assert walked.ends[run].tolist() == world.walk(alone, 20).tolist()
         assert int(walked.samples[run]) == world.samples
         one = world.episodes(
-            learned[0][run], reset=alone, rewards=rewards[run], critic=critic[run],
-            max_samples=int(budgets[run]), **settings,
-        )  # fmt: skip
+            learned[0][run], EpisodeBatch(reset=alone, reward=Reward(rewards[run]), critic=critic[run],
+            max_samples=int(budgets[run]), **settings,))  # fmt: skip
         ran = int(batch.run[run])
         assert int(batch.samples[run]) == one.samples
         assert batch.lengths[run, :ran].tolist() == one.lengths.tolist()
@@ -256,4 +255,4 @@ def test_nowhere_to_start_is_noticed(monkeypatch):
     transitions[0, 0, 1] = 1.0
     world = TabularWorld(FiniteMDP(transitions, np.zeros((2, 1)), 1, terminal=[1]), backend="triton")
     with pytest.raises(ValueError, match="starts in a row fell on terminal states"):
-        world.episodes(np.ones((2, 1)), episodes=3, horizon=5, gamma=0.9)
+        world.episodes(np.ones((2, 1)), EpisodeBatch(episodes=3, horizon=5, gamma=0.9))

@@ -12,6 +12,7 @@ from curious_explorer.environments import crossroad_traps
 from curious_explorer.errors import BackendError
 from curious_explorer.gpu import device
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -25,7 +26,7 @@ def live(world, *, gamma=0.4):
     roll_in = RollIn.from_start().then(UNIFORM, gamma)
     walked = world.walk(roll_in, 20).tolist()
     counts = visit(world, UNIFORM, gamma=gamma, count=30).tolist()
-    batch = world.episodes(UNIFORM, episodes=8, horizon=3, gamma=gamma, reset=roll_in)
+    batch = world.episodes(UNIFORM, EpisodeBatch(episodes=8, horizon=3, gamma=gamma, reset=roll_in))
     steps = [world.restart(), world.step(0).state]
     followed = world.follow(UNIFORM, gamma=gamma, horizon=5, max_samples=30)
     return walked, counts, batch.lengths.tolist(), batch.samples, steps, followed.samples, followed.ends.tolist()
@@ -43,7 +44,7 @@ def test_a_run_moves_between_backends():
 
 
 def test_visits_come_in_the_same_portions(monkeypatch):
-    monkeypatch.setattr(sys.modules["curious_explorer.worlds.visit"], "WALKS_AT_ONCE", 16)
+    monkeypatch.setattr(sys.modules["curious_explorer.worlds.world"], "WALKS_AT_ONCE", 16)
     worlds = [TabularWorld(MDP, seed=2), TabularWorld(MDP, seed=2, backend="triton")]
     first, second = (visit(world, UNIFORM, gamma=0.3, count=40) for world in worlds)
     assert first.tolist() == second.tolist()

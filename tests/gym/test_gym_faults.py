@@ -13,6 +13,7 @@ from curious_explorer import TRPO, FunctionCells, GridCells, GymWorld, HashedCel
 from curious_explorer.errors import ActionError, CellError, EnvironmentFailureError, ObservationError, ResetModelError
 from curious_explorer.gym.restart_wrapper import RestartWrapper
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 GAMMA = 0.9
 CELLS = GridCells(6, 0.0, 6.0)
@@ -42,7 +43,7 @@ def calls(world):
     policy = uniform(world)
     return [
         lambda: visit(world, policy, gamma=GAMMA, count=20),
-        lambda: world.episodes(policy, episodes=5, horizon=9, gamma=GAMMA),
+        lambda: world.episodes(policy, EpisodeBatch(episodes=5, horizon=9, gamma=GAMMA)),
         lambda: world.follow(policy, gamma=GAMMA, horizon=9, max_samples=30),
     ]
 
@@ -86,7 +87,7 @@ def test_rewards_that_are_no_numbers_are_named(reward):
     env = gymnasium.wrappers.TransformReward(Corridor(), lambda paid: reward)
     world = GymWorld(env, cells=CELLS, seed=1)
     with pytest.raises(EnvironmentFailureError, match=f"paid a reward of {reward}, expected a finite number"):
-        world.episodes(uniform(world), episodes=2, horizon=5, gamma=GAMMA)
+        world.episodes(uniform(world), EpisodeBatch(episodes=2, horizon=5, gamma=GAMMA))
     with pytest.raises(EnvironmentFailureError, match="paid a reward"):
         world.follow(uniform(world), gamma=GAMMA, horizon=5, max_samples=9)
 
@@ -182,7 +183,7 @@ def test_what_cannot_be_sent_to_a_process_is_named(monkeypatch):
 BAD_ARGUMENTS = [
     ("episodes", {"policy": np.full((2, 2), 0.5)}, r"policy has shape \(2, 2\)"),
     ("episodes", {"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
-    ("episodes", {"rewards": np.zeros((2, 2))}, r"rewards has shape \(2, 2\)"),
+    ("episodes", {"reward": Reward(np.zeros((2, 2)))}, r"shape \(2, 2\)"),
     ("episodes", {"trace": 1.5}, "trace is 1.5"),
     ("episodes", {"weight_decay": -0.1}, "weight_decay is -0.1"),
     ("episodes", {"horizon": 0}, "horizon is 0"),
@@ -195,7 +196,7 @@ BAD_ARGUMENTS = [
     ("follow", {"quota": np.ones((2, 2), dtype=np.int64)}, "quota"),
     ("follow", {"max_episodes": 0}, "max_episodes is 0"),
     ("follow", {"max_samples": -1}, "max_samples is -1"),
-    ("follow", {"combine": "sum"}, "combine is 'sum'"),
+    ("follow", {"rewards": np.zeros((6, 2)), "combine": "sum"}, "combine is 'sum'"),
 ]
 
 
@@ -205,8 +206,9 @@ def test_bad_arguments_are_refused_before_a_step(method, changes, message):
     given = {"policy": uniform(world), "gamma": GAMMA, "horizon": 5}
     given |= {"episodes": 2} if method == "episodes" else {"max_samples": 9}
     given |= changes
+    policy = given.pop("policy")
     with pytest.raises(ValueError, match=message):
-        getattr(world, method)(given.pop("policy"), **given)
+        world.episodes(policy, EpisodeBatch(**given)) if method == "episodes" else world.follow(policy, **given)
     assert world.position() == {"samples": 0, "calls": 0, "discovered": []}
 
 

@@ -25,7 +25,7 @@ from curious_explorer.explorers.known_pairs import RMax
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
 from curious_explorer.gym import episode_accumulator as paying
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import QRule, QTable
+from curious_explorer.worlds.world import EpisodeBatch, QRule, QTable, Reward
 
 GAMMA = 0.9
 TABULAR = {
@@ -75,9 +75,9 @@ def test_episodes_agree_in_distribution_with_the_compiled_world(name):
     world, counter, mdp = both(name, seed=2)
     policy, reset = table(mdp, 1), a_roll_in(mdp, 5)
     given = np.random.default_rng(0).random(policy.shape)
-    settings = {"horizon": 12, "gamma": GAMMA, "reset": reset, "rewards": given}
-    ours = world.episodes(policy, episodes=1_000, **settings)
-    theirs = TabularWorld(mdp, seed=2).episodes(policy, episodes=20_000, **settings)
+    settings = {"horizon": 12, "gamma": GAMMA, "reset": reset, "reward": Reward(given)}
+    ours = world.episodes(policy, EpisodeBatch(episodes=1_000, **settings))
+    theirs = TabularWorld(mdp, seed=2).episodes(policy, EpisodeBatch(episodes=20_000, **settings))
     assert len(ours.returns) == 1_000
     assert ours.samples == world.samples == counter.steps
     error = np.sqrt(ours.returns.var() / 1_000 + theirs.returns.var() / 20_000)
@@ -117,16 +117,17 @@ def test_statistics_are_those_of_a_slow_oracle_on_the_same_trajectories(combine,
     policy, critic = table(world, 4), random.random(shape[0])
     got = world.episodes(
         policy,
-        episodes=40,
-        horizon=9,
-        gamma=GAMMA,
-        rewards=given,
-        combine="replace" if combine == "own" else combine,
-        critic=critic,
-        trace=0.7,
-        weight_decay=0.8,
-        credited=6,
-        record=True,
+        EpisodeBatch(
+            episodes=40,
+            horizon=9,
+            gamma=GAMMA,
+            reward=None if combine == "own" else Reward(given, combine),
+            critic=critic,
+            trace=0.7,
+            weight_decay=0.8,
+            credited=6,
+            record=True,
+        ),
     )
     advantages, weights, targets, occupancy = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(shape[0])
     returns, seen = [], {}
@@ -164,7 +165,7 @@ def test_statistics_are_those_of_a_slow_oracle_on_the_same_trajectories(combine,
 def test_max_samples_is_never_exceeded(most, num_envs):
     world = GymWorld("FrozenLake-v1", seed=1, num_envs=num_envs)
     settings = {"episodes": 1_000, "horizon": 20, "gamma": GAMMA, "reset": a_roll_in(world, 1)}
-    batch = world.episodes(uniform(world), max_samples=most, **settings)
+    batch = world.episodes(uniform(world), EpisodeBatch(max_samples=most, **settings))
     assert world.samples == batch.samples <= most
     assert most - batch.samples < num_envs  # and it is used up, as far as environments stepped together can
     assert batch.lengths.sum() <= batch.samples
@@ -289,7 +290,7 @@ def test_position_restores_exactly(make):
         policies = [w.walk(walks, 60).tolist() for w in (world, fresh)]
         assert policies[0] == policies[1]
         assert world.position() == fresh.position()
-        batches = [w.episodes(uniform(w), episodes=5, horizon=30, gamma=GAMMA) for w in (world, fresh)]
+        batches = [w.episodes(uniform(w), EpisodeBatch(episodes=5, horizon=30, gamma=GAMMA)) for w in (world, fresh)]
         assert (batches[0].occupancy == batches[1].occupancy).all()
         followed = [w.follow(uniform(w), gamma=GAMMA, horizon=30, max_samples=50) for w in (world, fresh)]
         assert all((a == b).all() for a, b in zip(followed[0].seen, followed[1].seen, strict=True))

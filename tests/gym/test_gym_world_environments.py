@@ -30,6 +30,7 @@ from curious_explorer import (
 from curious_explorer.errors import CellError
 from curious_explorer.gym import rollouts as rollouts
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 GAMMA = 0.9
 
@@ -53,8 +54,8 @@ def test_environments_side_by_side_have_the_same_distribution(num_envs):
     assert chi_square(counts, visitation(mdp, policy, gamma=GAMMA, start=start / start.sum())) > SIGNIFICANCE / 2
     assert world.samples == sum(counter.steps for counter in counters)
     settings = {"horizon": 12, "gamma": GAMMA, "reset": a_roll_in(mdp, 5)}
-    ours = world.episodes(policy, episodes=400, **settings)
-    theirs = TabularWorld(mdp).episodes(policy, episodes=20_000, **settings)
+    ours = world.episodes(policy, EpisodeBatch(episodes=400, **settings))
+    theirs = TabularWorld(mdp).episodes(policy, EpisodeBatch(episodes=20_000, **settings))
     error = np.sqrt(ours.returns.var() / 400 + theirs.returns.var() / 20_000)
     assert abs(ours.returns.mean() - theirs.returns.mean()) < 4 * error
     assert abs(ours.lengths.mean() - theirs.lengths.mean()) < 4 * np.sqrt(theirs.lengths.var() / 400)
@@ -92,7 +93,7 @@ def test_vector_environments_of_others(limited):
         world = GymWorld(envs, cells=GridCells(6, 0.0, 6.0), seed=1)
         forward = np.zeros((6, 2))
         forward[:, 1] = 1.0
-        batch = world.episodes(forward, episodes=4, horizon=100, gamma=GAMMA)
+        batch = world.episodes(forward, EpisodeBatch(episodes=4, horizon=100, gamma=GAMMA))
         assert batch.lengths.tolist() == [5, 5, 5, 5]
         assert world.samples == 30  # three together, twice, five steps each: idle ones are paid for
         np.testing.assert_allclose(batch.returns, GAMMA**4)
@@ -107,7 +108,7 @@ def test_policies_that_see_observations_walk_too():
         ends = world.walk(RollIn.from_start().then(forward, 0.99), 50)
         assert set(ends.tolist()) <= {0, 1, 2, 3, 4}
         assert (ends >= 3).mean() > 0.8
-        batch = world.episodes(forward, episodes=4, horizon=4, gamma=GAMMA, record=True)
+        batch = world.episodes(forward, EpisodeBatch(episodes=4, horizon=4, gamma=GAMMA, record=True))
         assert batch.weight.sum() == batch.advantage_sum.sum() == len(batch.seen.times) == 0
         assert batch.occupancy[4] == pytest.approx(4 * GAMMA**4)
 
@@ -125,14 +126,14 @@ def test_walks_go_on_past_the_time_limit(num_envs):
     forward[:, 1] = 1.0
     ends = world.walk(RollIn.from_start().then(forward, 0.98), 40)
     assert ends.max() > 60
-    batch = world.episodes(forward, episodes=3, horizon=50, gamma=GAMMA)
+    batch = world.episodes(forward, EpisodeBatch(episodes=3, horizon=50, gamma=GAMMA))
     assert batch.lengths.tolist() == [50, 50, 50]
 
 
 def test_minigrid_keeps_its_own_clock_outside():
     pytest.importorskip("minigrid")
     world = GymWorld("MiniGrid-Empty-5x5-v0", cells=MiniGridCells(), seed=1, actions=[0, 1])
-    batch = world.episodes(uniform(world), episodes=1, horizon=250, gamma=GAMMA)
+    batch = world.episodes(uniform(world), EpisodeBatch(episodes=1, horizon=250, gamma=GAMMA))
     assert batch.lengths.tolist() == [250]  # past its max_steps of 100
     # It pays 1 - 0.9 * steps / max_steps: those of the roll-in are not among them.
     world = GymWorld("MiniGrid-Empty-5x5-v0", cells=MiniGridCells(), seed=1, actions=[0, 1, 2])
@@ -145,7 +146,7 @@ def test_minigrid_keeps_its_own_clock_outside():
         assert east or south
         return 2 if grid.agent_dir == wanted else 1
 
-    batch = world.episodes(Fixed(plan), episodes=20, horizon=20, gamma=GAMMA, reset=reset)
+    batch = world.episodes(Fixed(plan), EpisodeBatch(episodes=20, horizon=20, gamma=GAMMA, reset=reset))
     paid = batch.returns / GAMMA ** (batch.lengths - 1)
     np.testing.assert_allclose(paid, 1.0 - 0.9 * batch.lengths / 100)
     assert batch.samples > batch.lengths.sum()
@@ -160,7 +161,7 @@ def test_a_terminated_walk_stays_where_it_ended():
     assert (world.walk(walks, 30) == 3).mean() > 0.9
     paid = np.zeros((4, 2))
     paid[3] = 1.0
-    batch = world.episodes(forward, episodes=2, horizon=20, gamma=GAMMA, rewards=paid)
+    batch = world.episodes(forward, EpisodeBatch(episodes=2, horizon=20, gamma=GAMMA, reward=Reward(paid)))
     np.testing.assert_allclose(batch.returns, GAMMA**3 / (1 - GAMMA))
     assert batch.lengths.tolist() == [3, 3]
 
@@ -168,7 +169,7 @@ def test_a_terminated_walk_stays_where_it_ended():
 def test_an_episode_cannot_begin_where_it_has_ended():
     world = GymWorld(Counting(Corridor(4)), cells=GridCells(4, 0.0, 4.0), seed=1)
     walks = RollIn.from_start().then(uniform(world), 0.9)
-    batch = world.episodes(uniform(world), episodes=50, horizon=5, gamma=GAMMA, reset=walks)
+    batch = world.episodes(uniform(world), EpisodeBatch(episodes=50, horizon=5, gamma=GAMMA, reset=walks))
     assert (batch.lengths > 0).all()
     assert world._lanes.env.resets > 50  # roll-ins that ended were made again
 
@@ -181,7 +182,7 @@ def test_nowhere_to_start_is_said(monkeypatch):
     forward[:, 1] = 1.0
     sure = RollIn.from_start().then(forward, 0.9999999)
     for call in (
-        lambda: world.episodes(forward, episodes=1, horizon=5, gamma=GAMMA, reset=sure),
+        lambda: world.episodes(forward, EpisodeBatch(episodes=1, horizon=5, gamma=GAMMA, reset=sure)),
         lambda: world.follow(forward, gamma=GAMMA, horizon=5, max_samples=500, reset=sure),
     ):
         with pytest.raises(ValueError, match="20 roll-ins in a row ended in a terminal state"):
@@ -193,7 +194,7 @@ def test_continuous_actions_by_bins(name):
     world = GymWorld(name, cells=None, actions=5, seed=1)
     assert world.num_actions == 5
     assert world.discretisation.action_set.choices[0] == world.make_environment().action_space.low
-    batch = world.episodes(uniform(world), episodes=2, horizon=30, gamma=GAMMA)
+    batch = world.episodes(uniform(world), EpisodeBatch(episodes=2, horizon=30, gamma=GAMMA))
     assert batch.weight.sum() == 60
 
 
@@ -243,7 +244,7 @@ def test_several_discrete_actions_make_one_menu():
         assert world.num_actions == 6
         both_levers = np.zeros((6, 6))
         both_levers[:, 5] = 1.0
-        assert world.episodes(both_levers, episodes=2, horizon=9, gamma=GAMMA).lengths.tolist() == [5, 5]
+        assert world.episodes(both_levers, EpisodeBatch(episodes=2, horizon=9, gamma=GAMMA)).lengths.tolist() == [5, 5]
 
 
 def test_worlds_are_told_apart_by_what_their_environment_was_made_with():

@@ -11,7 +11,7 @@ from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorers.checkpoint import Remembers
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.models.counted_model import Experience, plan
-from curious_explorer.worlds.world import EpisodeStatistics, TransitionCounts
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, TransitionCounts
 
 GAMMA = 0.95
 
@@ -27,8 +27,8 @@ def experience_of(mdp, *, episodes=300, horizon=30, seed=0, policy=None, gamma=G
     for _ in range(episodes):
         batch = world.episodes(
             mdp.uniform_policy() if policy is None else policy,
-            episodes=1, horizon=horizon, gamma=gamma, trace=0.0, record=True,
-        )  # fmt: skip
+            EpisodeBatch(episodes=1, horizon=horizon, gamma=gamma, trace=0.0, record=True),
+        )
         experience = experience.after(batch, int(batch.lengths[0] == horizon), gamma)
     return experience
 

@@ -8,6 +8,7 @@ from curious_explorer import TRPO, FiniteMDP, ModelBased, OffPolicy, Planner, Re
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps
 from curious_explorer.learners.optimizer import Optimizer, Reward
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch
 
 GAMMA = 0.9
 LABELS = 7
@@ -17,7 +18,7 @@ LABELS = 7
 def recorded(mdp, seed=5):
     """Transitions of 2,000 uniform episodes, paid for elsewhere."""
     world = TabularWorld(mdp, seed=seed)
-    batch = world.episodes(mdp.uniform_policy(), episodes=2_000, horizon=20, gamma=GAMMA, record=True)
+    batch = world.episodes(mdp.uniform_policy(), EpisodeBatch(episodes=2_000, horizon=20, gamma=GAMMA, record=True))
     return [batch.seen]
 
 

@@ -20,6 +20,7 @@ from curious_explorer.learners.reinforce_theory import (
     softmax,
     step_size,
 )
+from curious_explorer.worlds.world import EpisodeBatch
 
 SIGNIFICANCE = 1e-3
 GAMMA = 0.8
@@ -109,7 +110,8 @@ def test_the_practical_gradient_is_that_of_the_value(case, baseline):
 
     def estimate():
         batch = world.episodes(
-            policy, episodes=200, horizon=horizon, gamma=GAMMA, critic=critic, trace=1.0, weight_decay=GAMMA
+            policy,
+            EpisodeBatch(episodes=200, horizon=horizon, gamma=GAMMA, critic=critic, trace=1.0, weight_decay=GAMMA),
         )
         return batch_gradient(policy, batch.advantage_sum) / 200
 

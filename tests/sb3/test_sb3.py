@@ -27,6 +27,7 @@ from curious_explorer.explorers.visits import LearningVisits
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.sb3.network_policy import NetworkPolicy
 from curious_explorer.sb3.sb3_episodes import Pay
+from curious_explorer.worlds.world import EpisodeBatch
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
@@ -151,7 +152,8 @@ def test_returns_and_occupancy_are_those_of_the_worlds_own_episodes():
     still = quick(hyperparameters={"learning_rate": 0.0, "n_steps": 500, "n_epochs": 1}, normalize_observations=False)
     result = still(world, uniform_reset(), gamma=GAMMA, reward=reward, budget=24_000)
     batch = world.episodes(
-        result.policy, episodes=1_000, horizon=50, gamma=GAMMA, reset=uniform_reset().roll_in, rewards=reward.table
+        result.policy,
+        EpisodeBatch(episodes=1_000, horizon=50, gamma=GAMMA, reset=uniform_reset().roll_in, reward=reward),
     )
     expected, error = batch.returns.mean(), batch.returns.std() / np.sqrt(len(batch.returns))
     assert abs(result.curve.returns.mean() - expected) < 5.0 * error

@@ -29,8 +29,8 @@ from curious_explorer.studies.comparison.comparison_loading import load_results
 from curious_explorer.studies.comparison.comparison_run import Job, run_job
 from curious_explorer.studies.comparison.methods import METHODS
 from curious_explorer.studies.comparison.scoring import Scorer, reachable
-from curious_explorer.studies.comparison.seen_states import NotingWorld
 from curious_explorer.studies.page.comparison_page import command_of, comparison_data, lead
+from curious_explorer.worlds.wrappers import SeenStates
 
 CLI = [sys.executable, "-m", "curious_explorer.cli"]
 TINY = {
@@ -196,11 +196,11 @@ def test_reachable_states():
 def test_noting_states_changes_nothing():
     mdp = combination_lock(4)
     plain = CE_METHODS["trpo"]()(TabularWorld(mdp, seed=2), None, gamma=0.9, budget=3_000)
-    noting = NotingWorld(TabularWorld(mdp, seed=2))
-    watched = CE_METHODS["trpo"]()(noting, None, gamma=0.9, budget=3_000)
+    seeing = SeenStates(TabularWorld(mdp, seed=2))
+    watched = CE_METHODS["trpo"]()(seeing, None, gamma=0.9, budget=3_000)
     assert np.array_equal(plain.policy, watched.policy)
-    assert noting.samples == 3_000
-    assert noting.seen[mdp.start > 0.0].all()
+    assert seeing.samples == 3_000
+    assert seeing.seen[mdp.start > 0.0].all()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -22,7 +22,7 @@ from curious_explorer.theory.counts_certificate import (
     entry_limits,
     optimistic_visitation,
 )
-from curious_explorer.worlds.world import TransitionCounts
+from curious_explorer.worlds.world import EpisodeBatch, TransitionCounts
 
 
 def best_by_program(chances, radius, values):
@@ -75,7 +75,7 @@ def test_optimistic_values_solve_their_equation():
     """The fixed point, checked by one step in which every inner maximum is a linear program."""
     mdp = random_mdp(5, num_states=4, num_actions=2, terminal=False)
     world = TabularWorld(mdp)
-    counts = world.episodes(mdp.uniform_policy(), episodes=400, horizon=30, gamma=0.8, record=True).seen
+    counts = world.episodes(mdp.uniform_policy(), EpisodeBatch(episodes=400, horizon=30, gamma=0.8, record=True)).seen
     mask = np.array([False, False, True, False])
     values, radius, _ = optimistic_visitation(
         counts, mask, num_actions=2, gamma=0.8, delta=0.1, terminal=np.zeros(4, dtype=bool), region="l1"
@@ -97,7 +97,7 @@ def test_certificates_from_counts_hold_at_their_confidence(region):
     for seed in range(1_000):
         mdp = random_mdp(seed % 40, num_states=3, num_actions=2, terminal=False)
         world = TabularWorld(mdp, seed=seed)
-        batch = world.episodes(mdp.uniform_policy(), episodes=150, horizon=20, gamma=0.7, record=True)
+        batch = world.episodes(mdp.uniform_policy(), EpisodeBatch(episodes=150, horizon=20, gamma=0.7, record=True))
         mask = np.arange(3) == np.argmin(batch.occupancy)
         truth = float(mdp.start @ solve(mdp, gamma=0.7, rewards=np.outer(mask, np.ones(2))).values)
         start = mdp.start if seed % 2 else None
@@ -151,7 +151,7 @@ def test_entries_hold_for_all_counts_at_once():
 def test_sparse_worlds_are_certified_better_by_entries():
     mdp = garnet(40, 2, 2, seed=1)
     world = TabularWorld(mdp)
-    seen = world.episodes(mdp.uniform_policy(), episodes=3_000, horizon=40, gamma=0.8, record=True).seen
+    seen = world.episodes(mdp.uniform_policy(), EpisodeBatch(episodes=3_000, horizon=40, gamma=0.8, record=True)).seen
     settings = {"poorly_visited": [7], "gamma": 0.8, "delta": 0.05, "start": 0}
     limits = {region: theory.certify_counts(world, seen, region=region, **settings).limit for region in REGIONS}
     truth = max_visitation(mdp, gamma=0.8)[7]
@@ -173,7 +173,9 @@ def test_more_counts_certify_more():
     limits = []
     for episodes in (300, 3_000, 30_000, 300_000):
         seen = (
-            TabularWorld(mdp).episodes(mdp.uniform_policy(), episodes=episodes, horizon=20, gamma=0.7, record=True).seen
+            TabularWorld(mdp)
+            .episodes(mdp.uniform_policy(), EpisodeBatch(episodes=episodes, horizon=20, gamma=0.7, record=True))
+            .seen
         )
         limits.append(
             theory.certify_counts(
@@ -209,7 +211,7 @@ def test_an_exploration_that_was_recorded_can_be_certified():
 def test_knowing_terminal_states_helps():
     mdp = FiniteMDP([[[0.0, 0.5, 0.5]], [[0, 0, 0]], [[0, 0, 0]]], np.zeros((3, 1)), 0, terminal=[1, 2])
     world = TabularWorld(mdp)
-    seen = world.episodes(mdp.uniform_policy(), episodes=20_000, horizon=3, gamma=0.5, record=True).seen
+    seen = world.episodes(mdp.uniform_policy(), EpisodeBatch(episodes=20_000, horizon=3, gamma=0.5, record=True)).seen
     known = theory.certify_counts(world, seen, poorly_visited=[2], gamma=0.5, delta=0.1, start=0, terminal=mdp.terminal)
     unknown = theory.certify_counts(world, seen, poorly_visited=[2], gamma=0.5, delta=0.1, start=0)
     assert 0.25 <= known.limit < 0.27 < unknown.limit  # truth: gamma / 2 for ever after

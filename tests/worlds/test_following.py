@@ -10,9 +10,9 @@ from random_mdps import random_mdp, random_policy
 from curious_explorer import FiniteMDP, TabularWorld
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.worlds import alias_tables as tables
-from curious_explorer.worlds.recording import RecordingWorld
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import QRule, QTable
+from curious_explorer.worlds.wrappers import RecordingWorld
 
 SEED = 5
 CASES = [random_mdp(seed, transition_rewards=seed % 2 == 0) for seed in range(6)]

@@ -12,6 +12,7 @@ from curious_explorer.worlds import episode_kernels as stepping
 from curious_explorer.worlds import walk_kernels as walking
 from curious_explorer.worlds.prepared import Preparer
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 KEY = oracle.stream_key(5, 0)
 WALKS = 200
@@ -85,8 +86,7 @@ def test_episode_statistics(case, weight_decay, reward):
         "episodes": 60,
         "horizon": 12,
         "gamma": 0.9,
-        "combine": "replace" if reward == "own" else reward,
-        "rewards": None if reward == "own" else random.random((mdp.num_states, mdp.num_actions)),
+        "reward": None if reward == "own" else Reward(random.random((mdp.num_states, mdp.num_actions)), reward),
         "critic": random.random(mdp.num_states),
         "trace": 0.8,
         "weight_decay": weight_decay,
@@ -94,7 +94,7 @@ def test_episode_statistics(case, weight_decay, reward):
     }
     expected = oracle.episode_statistics(oracle_tables(mdp, roll_in), mdp, roll_in, policy, KEY, **settings)
     world = TabularWorld(mdp, seed=5)
-    got = world.episodes(policy, reset=roll_in, record=True, **settings)
+    got = world.episodes(policy, EpisodeBatch(reset=roll_in, record=True, **settings))
     for ours, theirs in zip(got[:5], expected[:5], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
     assert got.lengths.tolist() == expected[5].tolist()
@@ -123,7 +123,9 @@ def test_budget_is_kept_to_the_step(budget):
     mdp = crossroad_traps(5)
     world = TabularWorld(mdp, seed=3)
     roll_in = average_roll_in(mdp, 3)
-    got = world.episodes(mdp.uniform_policy(), episodes=500, horizon=30, gamma=0.9, reset=roll_in, max_samples=budget)
+    got = world.episodes(
+        mdp.uniform_policy(), EpisodeBatch(episodes=500, horizon=30, gamma=0.9, reset=roll_in, max_samples=budget)
+    )
     assert got.samples == world.samples == budget
     assert got.lengths.sum() == got.weight.sum() <= budget
     assert len(got.returns) == len(got.lengths) <= 500

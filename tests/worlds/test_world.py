@@ -14,6 +14,7 @@ from curious_explorer.environments import combination_lock, crossroad_traps, gar
 from curious_explorer.worlds import prepared
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 # 52 cases tested together: each at SIGNIFICANCE / 52, so that all of them pass with probability 1 - SIGNIFICANCE.
 DISTRIBUTION_CASES = [crossroad_traps(20), combination_lock(20), *(random_mdp(seed) for seed in range(50))]
@@ -192,21 +193,21 @@ def test_world_refuses_bad_input():
         ({"policy": uniform * 2}, "action probabilities sum to 2"),
         ({"policy": uniform[:2]}, r"policy has shape \(2, 4\)"),
         ({"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
-        ({"rewards": np.full((6, 4), np.inf)}, r"rewards\[0, 0\] is inf"),
+        ({"reward": Reward(np.full((6, 4), np.inf))}, r"\[0, 0\] is inf"),
         ({"trace": 1.5}, "trace is 1.5"),
         ({"horizon": 0}, "horizon is 0"),
         ({"max_samples": -5}, "max_samples is -5"),
     ]:
         given = {"policy": uniform, "episodes": 1, "horizon": 5, "gamma": 0.9} | changes
         with pytest.raises(ValueError, match=message):
-            world.episodes(given.pop("policy"), **given)
+            world.episodes(given.pop("policy"), EpisodeBatch(**given))
     assert world.samples == 0
 
 
 def test_nowhere_to_start_is_said():
     mdp = FiniteMDP(np.array([[[1.0]]]), np.zeros((1, 1)), 0, terminal=[0])
     with pytest.raises(ValueError, match="fell on terminal states"):
-        TabularWorld(mdp).episodes(np.ones((1, 1)), episodes=1, horizon=5, gamma=0.9)
+        TabularWorld(mdp).episodes(np.ones((1, 1)), EpisodeBatch(episodes=1, horizon=5, gamma=0.9))
 
 
 @pytest.mark.parametrize(

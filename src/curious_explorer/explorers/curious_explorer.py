@@ -38,8 +38,8 @@ from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import KnownPolicy, check_any_policy, frozen
-from curious_explorer.worlds.recording import RecordingWorld
 from curious_explorer.worlds.world import World, check_world
+from curious_explorer.worlds.wrappers import RecordingWorld
 
 REWARDS = ("curiosity", "combined")
 

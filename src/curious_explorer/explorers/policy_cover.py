@@ -27,7 +27,7 @@ from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.world import EpisodeBatch, World
 
 UNTIL_SPENT = 1 << 40
 """More updates, or episodes, than any budget pays for."""
@@ -166,10 +166,12 @@ class CoverExplorer(ExplorerSettings, ABC):
         while used < budget:
             batch = world.episodes(
                 policy,
-                episodes=EPISODES_AT_ONCE,
-                horizon=self.horizon_for(gamma),
-                gamma=gamma,
-                max_samples=budget - used,
+                EpisodeBatch(
+                    episodes=EPISODES_AT_ONCE,
+                    horizon=self.horizon_for(gamma),
+                    gamma=gamma,
+                    max_samples=budget - used,
+                ),
             )
             total += batch.occupancy
             used += batch.samples

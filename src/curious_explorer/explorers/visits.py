@@ -19,7 +19,7 @@ from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count
 from curious_explorer.worlds import visit
 from curious_explorer.worlds.policies import KnownPolicy
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.world import EpisodeBatch, World
 
 DEFAULT_VISITS = 2_000
 """Enough to tell a visit probability of 1/(2|S|) from zero for the paper's |S| up to 64: about 16 visits expected."""
@@ -89,11 +89,13 @@ class OccupancyVisits:
         """The share of visits of each state."""
         batch = world.episodes(
             policy,
-            episodes=self.episodes,
-            horizon=default_horizon(gamma),
-            gamma=gamma,
-            reset=None if reset is None else reset.roll_in,
-            max_samples=self.max_samples,
+            EpisodeBatch(
+                episodes=self.episodes,
+                horizon=default_horizon(gamma),
+                gamma=gamma,
+                reset=None if reset is None else reset.roll_in,
+                max_samples=self.max_samples,
+            ),
         )
         total = batch.occupancy.sum()
         if total == 0.0:

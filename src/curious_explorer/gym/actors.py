@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from curious_explorer.worlds.policies import ObservationPolicy, Policy, check_an
 
 DRAWN_AT_ONCE = 4_096
 ACTORS_KEPT = 1_024
-
-
-Trajectory: TypeAlias = list[tuple[int, int, float]]
-"""What an episode notes down at every step: the cell it was in, the number of its action, and what it was paid."""
 
 
 class RandomStream:

@@ -28,7 +28,6 @@ from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.cells import Cells, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.episode_accumulator import EpisodeAccumulator, RewardRule
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.online import OnlineAgent, check_quota
 from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector
@@ -43,12 +42,23 @@ from curious_explorer.gym.vector_environment import (
 from curious_explorer.gym.warm_up import random_observations
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds import random_streams as random
+from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator, RewardRule
 from curious_explorer.worlds.policies import Policy, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import EpisodeStatistics, Followed, QProgress, QRule, QTable, Step
+from curious_explorer.worlds.world import (
+    EpisodeBatch,
+    EpisodeStatistics,
+    Followed,
+    QProgress,
+    QRule,
+    QTable,
+    Reward,
+    Step,
+    World,
+)
 
 
-class GymWorld:
+class GymWorld(World):
     """A Gymnasium environment as an agent sees it: restart, step, look, and pay for every step.
 
     Args:
@@ -200,46 +210,28 @@ class GymWorld:
         collector.run(Rollout(number, sampler, draws) for number in range(len(ends)))
         return ends
 
-    def episodes(
-        self,
-        policy: Policy,
-        *,
-        episodes: int,
-        horizon: int,
-        gamma: float,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        critic: Floats | None = None,
-        trace: float = 1.0,
-        weight_decay: float = 1.0,
-        credited: int | None = None,
-        max_samples: int | None = None,
-        combine: str = "replace",
-        record: bool = False,
-    ) -> EpisodeStatistics:
-        """Run a batch of episodes; see `World.episodes`. A policy that sees observations leaves no advantages."""
+    def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
+        """Run a batch of episodes; a policy that sees observations leaves no advantages."""
         checked = check_any_policy(policy, self.num_states, self.num_actions)
-        check_count(episodes, "episodes")
-        check_count(horizon, "horizon", least=1)
-        if max_samples is not None:
-            check_count(max_samples, "max_samples")
-        accumulator = EpisodeAccumulator(
-            checked,
-            self._payment(rewards, combine),
-            critic,
-            gamma=check_gamma(gamma),
-            trace=trace,
-            weight_decay=weight_decay,
-            credited=credited,
-            record=record,
-            environment=self.discretisation.environment,
-        )
-        actor, sampler = self._actors.act_by(checked), self._sampler(reset)
+        shape = (self.num_states, self.num_actions)
+        accumulator = EpisodeAccumulator(checked, batch, shape, f"the environment {self.discretisation.environment}")
+        actor, sampler = self._actors.act_by(checked), self._sampler(batch.reset)
         draws, seeds = self._next_draws()
+
+        def finish(rollout: Rollout) -> None:
+            assert rollout.trajectory is not None
+            accumulator.add(rollout.trajectory, rollout.cell, rollout.terminated)
+
         self._life = None  # the environment is needed
-        collector = RolloutCollector(self._lanes, draws, seeds, accumulator.add, max_samples)
-        collector.run(Rollout(number, sampler, draws, actor, horizon) for number in range(episodes))
+        collector = RolloutCollector(self._lanes, draws, seeds, finish, batch.max_samples)
+        collector.run(Rollout(number, sampler, draws, actor, batch.horizon) for number in range(batch.episodes))
         return accumulator.result(collector.taken)
+
+    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
+        """Begin an episode where a roll-in ends; see `World.begin`."""
+        life = self._living()
+        cell = life.restart(self._sampler(reset), max_samples)
+        return cell if life.standing and max_samples != 0 else None
 
     # One life, episode after episode ------------------------------------------------------------------------------
 
@@ -254,9 +246,9 @@ class GymWorld:
         if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
             raise ValueError(f"action is {action!r}, expected a whole number from 0 to {self.num_actions - 1}")
         event = self._life.step(int(action))
-        return Step(event.cell, event.reward, event.terminated)
+        return Step(event.cell, event.reward, event.terminated, truncated=event.stuck)
 
-    def follow(
+    def follow(  # type: ignore[override]
         self,
         policy: Policy,
         *,
@@ -279,7 +271,7 @@ class GymWorld:
         bounds = self._bounds(gamma, horizon, max_samples, reset, rewards, combine)
         return self._living(fresh).follow(actor, quota=quota, max_episodes=max_episodes, **bounds)
 
-    def learn_q(
+    def learn_q(  # type: ignore[override]
         self,
         table: QTable,
         rule: QRule,
@@ -325,7 +317,7 @@ class GymWorld:
         return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors)
 
     def _payment(self, rewards: Floats | None, combine: str) -> RewardRule:
-        return RewardRule.of(rewards, combine, (self.num_states, self.num_actions))
+        return RewardRule(None if rewards is None else Reward(rewards, combine), (self.num_states, self.num_actions))
 
     def _living(self, fresh: bool = False) -> OnlineAgent:
         """The life in progress, on this call's own random numbers; another one where there is none."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.actors import Actor, RandomStream
-from curious_explorer.gym.episode_accumulator import RewardRule, TransitionCounter, refuse_reward
 from curious_explorer.gym.rollouts import LOST_IN_A_ROW, RollInSampler, nowhere_to_start, roll_in_along
 from curious_explorer.gym.single_environment import SingleEnvironment
 from curious_explorer.gym.vector_environment import EnvironmentStep, SteppedEnvironments
+from curious_explorer.worlds.episode_accumulator import RewardRule, TransitionCounter, refuse_reward
 from curious_explorer.worlds.online_kernels import update_q
 from curious_explorer.worlds.world import Followed, QProgress, QRule, QTable
 
@@ -142,7 +142,7 @@ class OnlineAgent:
             return number, choices[number]
 
         def notice(cell: int, number: int, earned: float, event: EnvironmentStep) -> bool:
-            ahead = pay.at_the_end(event.cell) if event.terminated else float(table.bounds[event.cell].max())
+            ahead = pay.terminated(event.cell, 0.0) if event.terminated else float(table.bounds[event.cell].max())
             learning = (*map(float, rule[1:5]), bool(rule.falling))  # `epsilon` is for choosing
             update_q(cell, number, earned, ahead, gamma, *learning, *table)  # type: ignore[arg-type, call-arg]
             return False
@@ -180,12 +180,12 @@ class OnlineAgent:
             number, action = choose()
             event = self._act(action)
             if not math.isfinite(event.reward):
-                refuse_reward(event.reward, lane.discretisation.environment)
+                refuse_reward(event.reward, f"the environment {lane.discretisation.environment}")
             pays = pay.of_step(cell, number, event.reward)
             earned += discount * pays
             discount *= gamma
             if event.terminated:
-                earned += discount * pay.at_the_end(event.cell) / (1.0 - gamma)
+                earned += discount * pay.terminated(event.cell, 0.0) / (1.0 - gamma)
             if not self.standing or self._age >= horizon:
                 self.standing = False
                 ended += 1

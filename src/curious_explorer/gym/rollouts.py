@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
-from curious_explorer.gym.actors import Actor, ActorCache, ObservationActor, RandomStream, Trajectory, cumulative
+from curious_explorer.gym.actors import Actor, ActorCache, ObservationActor, RandomStream, cumulative
 from curious_explorer.gym.single_environment import SingleEnvironment
 from curious_explorer.gym.vector_environment import SteppedEnvironments, VectorEnvironment
+from curious_explorer.worlds.episode_accumulator import Trajectory
 from curious_explorer.worlds.roll_in import RollIn
 
 LOST_IN_A_ROW = 10_000

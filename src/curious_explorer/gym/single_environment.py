@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from curious_explorer.gym.actors import Actor, RandomStream, Trajectory
+from curious_explorer.gym.actors import Actor, RandomStream
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.time_limits import Env, TimeLimits
 from curious_explorer.gym.vector_environment import EnvironmentStep, SteppedEnvironments
+from curious_explorer.worlds.episode_accumulator import Trajectory
 
 
 class SingleEnvironment(SteppedEnvironments):

@@ -11,8 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeStatistics, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
 
 HORIZON_LEFT = 0.01
 """By default an episode is cut off when only this share of the discounted future is left."""
@@ -74,14 +73,14 @@ class ActorCritic(ABC):
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
         shape = (world.num_states, world.num_actions)
         logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
-        asked: dict[str, Any] = {
-            "episodes": self.episodes,
-            "horizon": self.horizon or default_horizon(task.gamma),
-            "gamma": task.gamma,
-            "reset": task.roll_in,
-            "trace": self.trace,
-            **task.rewards(),
-        }
+        asked = EpisodeBatch(
+            episodes=self.episodes,
+            horizon=self.horizon or default_horizon(task.gamma),
+            gamma=task.gamma,
+            reset=task.roll_in,
+            reward=task.reward,
+            trace=self.trace,
+        )
         used, run = 0, 0
         curve: list[tuple[int, float, int]] = []
         verdicts: Counter[str | None] = Counter()
@@ -92,7 +91,7 @@ class ActorCritic(ABC):
             left = None if task.budget is None else task.budget - used
             if left == 0:
                 break
-            batch = world.episodes(policy, critic=critic, max_samples=left, **asked)
+            batch = world.episodes(policy, replace(asked, critic=critic, max_samples=left))
             used += batch.samples
             if len(batch.returns) == 0:
                 break

@@ -20,7 +20,7 @@ from curious_explorer.learners.optimizer import (
 )
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count, check_gamma
-from curious_explorer.worlds.world import World, check_world
+from curious_explorer.worlds.world import EpisodeBatch, World, check_world
 
 EVALUATION_EPISODES = 1_000
 
@@ -71,7 +71,8 @@ def measure_value(world: World, policy: Floats, *, gamma: float, episodes: int) 
     """The normalised value of a policy from the world's start, by Monte Carlo."""
     # Cutting episodes off where gamma**horizon is 0.0001 costs at most that much of a value in [0, 1].
     horizon = 2 * default_horizon(gamma)
-    batch = world.episodes(policy, episodes=check_count(episodes, "episodes", least=1), horizon=horizon, gamma=gamma)
+    check_count(episodes, "episodes", least=1)
+    batch = world.episodes(policy, EpisodeBatch(episodes=episodes, horizon=horizon, gamma=gamma))
     values = (1.0 - gamma) * batch.returns
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
     return Evaluation(float(values.mean()), error, len(values), batch.samples)

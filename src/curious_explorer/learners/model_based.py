@@ -32,7 +32,7 @@ from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeStatistics, TransitionCounts, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, TransitionCounts, World
 
 MEMORY = (*TransitionCounts._fields, "terminal", "end_met", "end_paid", "num_actions", "world", "samples")
 
@@ -128,13 +128,15 @@ class ModelBased:
         """Episodes of a plan. They earn the world's own reward, whatever is planned for: the rest is known already."""
         return world.episodes(
             policy,
-            episodes=self.episodes,
-            horizon=self.horizon or default_horizon(task.gamma),
-            gamma=task.gamma,
-            reset=task.roll_in,
-            trace=0.0,
-            max_samples=left,
-            record=True,
+            EpisodeBatch(
+                episodes=self.episodes,
+                horizon=self.horizon or default_horizon(task.gamma),
+                gamma=task.gamma,
+                reset=task.roll_in,
+                trace=0.0,
+                max_samples=left,
+                record=True,
+            ),
         )
 
     def _known(self, experience: Experience) -> NDArray[np.bool_]:

@@ -14,8 +14,8 @@ import numpy as np
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
 from curious_explorer.models.counted_model import Experience, plan
 from curious_explorer.validation import check_count
+from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.policies import frozen
-from curious_explorer.worlds.recording import merge_transitions
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import TransitionCounts, World

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.episodes import Reward as Reward
+from curious_explorer.worlds.episodes import check_reward
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset, as_roll_in
@@ -22,8 +24,6 @@ from curious_explorer.worlds.world import World
 
 Watch = Callable[[KnownPolicy, int], None]
 """Sees a policy and the samples used so far."""
-COMBINATIONS = ("replace", "max")
-"""How a given reward goes together with the world's own."""
 
 
 @dataclass(frozen=True)
@@ -100,25 +100,6 @@ class Optimizer(Protocol):
         """
 
 
-@dataclass(frozen=True, eq=False)
-class Reward:
-    """A reward to learn for in place of the world's own, or together with it.
-
-    Args:
-        table: shape (S, A).
-        combine: "replace" pays the table alone, "max" the larger of the table and the world's own reward.
-    """
-
-    table: Floats
-    combine: str = "replace"
-
-    @staticmethod
-    def of_states(values: ArrayLike, num_actions: int, combine: str = "replace") -> Reward:
-        """A reward that depends on the state alone, shape (S,)."""
-        by_state = np.asarray(values, dtype=np.float64)
-        return Reward(np.repeat(by_state[:, None], num_actions, axis=1), combine)
-
-
 def check_budget(budget: int | None) -> int | None:
     """A budget of at least one step, or None."""
     return None if budget is None else check_count(budget, "budget", least=1)
@@ -133,7 +114,7 @@ class Task(NamedTuple):
     budget: int | None
 
     def rewards(self) -> dict[str, Any]:
-        """The reward as `World.episodes` wants it."""
+        """The reward as `World.follow` wants it."""
         return {} if self.reward is None else {"rewards": self.reward.table, "combine": self.reward.combine}
 
 
@@ -150,23 +131,6 @@ def check_task(
                 f"has {shape[0]} and {shape[1]}; explore this world to get a reset model for it"
             )
     return task
-
-
-def check_reward(reward: Reward | None, shape: tuple[int, int]) -> Reward | None:
-    """A reward with a finite table of this shape (S, A), or None."""
-    if reward is None:
-        return None
-    table = np.asarray(reward.table, dtype=np.float64)
-    if table.shape != shape:
-        raise ValueError(f"the reward's table has shape {table.shape}, expected {shape}: one for each state and action")
-    if not np.isfinite(table).all():
-        state, action = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
-        raise ValueError(
-            f"the reward of state {state}, action {action} is {table[state, action]}, expected a finite number"
-        )
-    if reward.combine not in COMBINATIONS:
-        raise ValueError(f"combine is {reward.combine!r}, expected one of {', '.join(map(repr, COMBINATIONS))}")
-    return Reward(table, reward.combine)
 
 
 def learning_curve(entries: Sequence[tuple[int, float, int]]) -> LearningCurve:

@@ -40,7 +40,7 @@ from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeStatistics, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
 
 CHOOSING_SHARE = 0.2
 """How much of a budget may go into choosing among the iterates drawn."""
@@ -206,14 +206,16 @@ class TheoryReinforce:
         horizon = self.horizon(update, task.gamma)
         batch = world.episodes(
             policy,
-            episodes=self.trajectories,
-            horizon=horizon,
-            credited=self.credited(horizon),
-            gamma=task.gamma,
-            weight_decay=task.gamma,
-            reset=task.roll_in,
-            max_samples=left,
-            **task.rewards(),
+            EpisodeBatch(
+                episodes=self.trajectories,
+                horizon=horizon,
+                credited=self.credited(horizon),
+                gamma=task.gamma,
+                weight_decay=task.gamma,
+                reset=task.roll_in,
+                max_samples=left,
+                reward=task.reward,
+            ),
         )
         value_part = batch_gradient(policy, batch.advantage_sum) / max(1, len(batch.returns))
         return value_part + barrier_gradient(policy, barrier), batch
@@ -241,12 +243,14 @@ class TheoryReinforce:
                 continue
             batch = world.episodes(
                 policy,
-                episodes=self.choosing_episodes,
-                horizon=default_horizon(task.gamma),
-                gamma=task.gamma,
-                reset=task.roll_in,
-                max_samples=share,
-                **task.rewards(),
+                EpisodeBatch(
+                    episodes=self.choosing_episodes,
+                    horizon=default_horizon(task.gamma),
+                    gamma=task.gamma,
+                    reset=task.roll_in,
+                    max_samples=share,
+                    reward=task.reward,
+                ),
             )
             used += batch.samples
             if len(batch.returns) > 0 and batch.returns.mean() > best_value:

@@ -22,7 +22,7 @@ from curious_explorer.arrays import Floats, Mask
 from curious_explorer.exact.optimal import solve
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.worlds.recording import merge_transitions
+from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.world import EpisodeStatistics, TransitionCounts
 
 MOST_REWARD = 1.0

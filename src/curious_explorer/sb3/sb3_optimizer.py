@@ -42,10 +42,10 @@ from curious_explorer.sb3.sb3_episodes import BudgetSpent, GymLane, Lane, Meter,
 from curious_explorer.sb3.sb3_rollouts import LaneRollouts, Scale
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import Policy, as_table, frozen
-from curious_explorer.worlds.recording import RecordingWorld
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
+from curious_explorer.worlds.wrappers import RecordingWorld
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {

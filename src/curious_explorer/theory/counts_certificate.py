@@ -54,7 +54,7 @@ from curious_explorer.theory.reports import (
     figure,
 )
 from curious_explorer.validation import as_distribution, check_count, check_gamma
-from curious_explorer.worlds.recording import merge_transitions
+from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import TransitionCounts, World
 

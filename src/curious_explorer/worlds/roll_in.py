@@ -65,6 +65,13 @@ class RollIn:
         ranges = np.array(chains, dtype=np.int64).reshape(-1, 2)
         return RollIn(tuple(policies), (gamma,) * len(policies), np.array(weights, dtype=np.float64), ranges)
 
+    def draw_chain(self, generator: np.random.Generator) -> list[tuple[KnownPolicy, float]]:
+        """The policies of one chain, drawn by the weights, in the order in which it walks them, and their discounts."""
+        chain = int(generator.choice(len(self.weights), p=self.weights / self.weights.sum()))
+        first, stop = self.chains[chain]
+        tail = len(self.policies) - self.tail
+        return [(self.policies[i], self.gammas[i]) for i in (*range(first, stop), *range(tail, len(self.policies)))]
+
     def then(self, policy: Policy, gamma: float) -> RollIn:
         """Sample this, then walk ``policy`` with geometric stopping: the paper's visit(policy, mu)."""
         return RollIn((*self.policies, policy), (*self.gammas, float(gamma)), self.weights, self.chains, self.tail + 1)

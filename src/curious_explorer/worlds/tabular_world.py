@@ -8,7 +8,6 @@ the seed and on how many calls came before it, never on threads or timing.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +30,22 @@ from curious_explorer.worlds import (
     random_streams as random,
 )
 from curious_explorer.worlds.cpu import NumbaBackend
+from curious_explorer.worlds.episodes import check_reward
+from curious_explorer.worlds.policies import Policy, as_table
 from curious_explorer.worlds.prepared import Preparer
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import (
+    EpisodeBatch,
     EpisodeStatistics,
     Followed,
     QProgress,
     QRule,
     QTable,
+    Reward,
     Step,
     TransitionCounts,
+    World,
+    portions,
 )
 
 STATES_FOR_THREADS = 100_000
@@ -48,7 +53,7 @@ STATES_FOR_THREADS = 100_000
 NO_LIMIT = 1 << 62
 
 
-class TabularWorld:
+class TabularWorld(World):
     """A finite MDP as an agent sees it: restart, step, look, and pay for every step.
 
     Args:
@@ -157,7 +162,9 @@ class TabularWorld:
         self._count(1)
         self._age += 1
         self._state = int(self._mdp.transitions.indices[entry])
-        return Step(self._state, float(self._dynamics.rewards[entry]), bool(self._mdp.terminal[self._state]))
+        terminated = bool(self._mdp.terminal[self._state])
+        end_reward = float(self._end_rewards[self._state]) if terminated else 0.0
+        return Step(self._state, float(self._dynamics.rewards[entry]), terminated, end_reward)
 
     # Many walks at once -------------------------------------------------------------------------------------------
 
@@ -169,45 +176,20 @@ class TabularWorld:
         self._count(steps)
         return ends
 
-    def count_ends(self, roll_in: RollIn, portions: Sequence[int]) -> NDArray[np.int64]:
-        """How many walks end in each state, shape (S,): as many calls of `walk` as there are portions, counted."""
-        portions = [check_count(count, "count") for count in portions]
+    def count_ends(self, roll_in: RollIn, count: int) -> NDArray[np.int64]:
+        """In how many of ``count`` walks each state is the end, shape (S,), counted where the walks are made."""
+        parts = portions(count)
         prepared = self._preparer.prepare(roll_in)
-        counts, steps = self._kernels.count_ends(prepared, [self._next_key() for _ in portions], portions)
+        counts, steps = self._kernels.count_ends(prepared, [self._next_key() for _ in parts], parts)
         self._count(steps)
         return counts
 
-    def episodes(
-        self,
-        policy: Floats,
-        *,
-        episodes: int,
-        horizon: int,
-        gamma: float,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        critic: Floats | None = None,
-        trace: float = 1.0,
-        weight_decay: float = 1.0,
-        credited: int | None = None,
-        max_samples: int | None = None,
-        combine: str = "replace",
-        record: bool = False,
-    ) -> EpisodeStatistics:
-        """Run a batch of episodes under a policy and return their statistics; see `World.episodes`."""
-        shape = (self.num_states, self.num_actions)
-        episodes = check_count(episodes, "episodes")
-        horizon = check_count(horizon, "horizon", least=1)
-        gamma = check_gamma(gamma)
-        for name, factor in (("trace", trace), ("weight_decay", weight_decay)):
-            if not 0.0 <= factor <= 1.0:
-                raise ValueError(f"{name} is {factor!r}, expected a number in [0, 1]")
-        credited = horizon if credited is None else check_count(credited, "credited")
-        most_steps = None if max_samples is None else check_count(max_samples, "max_samples")
-        mode, paid = self._reward(rewards, combine)
-        values = np.zeros(shape[0]) if critic is None else _as_table(critic, shape[:1], "critic")
+    def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
+        """Run a batch of episodes under a policy and return their statistics; see `EpisodeBatch`."""
+        mode, paid = self._reward(batch.reward)
+        values = np.array(batch.values(self.num_states))
         table, thresholds = self._policy_tables(policy)
-        prepared = self._preparer.prepare(reset or RollIn.from_start())
+        prepared = self._preparer.prepare(batch.reset or RollIn.from_start())
         result, entry_counts, ending = self._kernels.episodes(
             prepared,
             self._next_key(),
@@ -216,22 +198,22 @@ class TabularWorld:
             paid,
             mode,
             values,
-            episodes=episodes,
-            horizon=horizon,
-            gamma=gamma,
-            trace=float(trace),
-            weight_decay=float(weight_decay),
-            credited=credited,
-            max_samples=most_steps,
-            record=record,
+            episodes=batch.episodes,
+            horizon=batch.horizon,
+            gamma=float(batch.gamma),
+            trace=float(batch.trace),
+            weight_decay=float(batch.weight_decay),
+            credited=batch.horizon if batch.credited is None else batch.credited,
+            max_samples=batch.max_samples,
+            record=batch.record,
         )
         self._count(result.samples)
         _check_start(ending)
-        return result._replace(seen=self._seen(entry_counts)) if record else result
+        return result._replace(seen=self._seen(entry_counts)) if batch.record else result
 
     # One life, episode after episode -------------------------------------------------------------------------------
 
-    def follow(
+    def follow(  # type: ignore[override]
         self,
         policy: Floats,
         *,
@@ -260,7 +242,7 @@ class TabularWorld:
         done = ending in (following.QUOTA_MET, stepping.FINISHED)
         return Followed(self._seen(entry_counts), ends, end_rewards, whole, returned, samples, done)
 
-    def learn_q(
+    def learn_q(  # type: ignore[override]
         self,
         table: QTable,
         rule: QRule,
@@ -297,7 +279,7 @@ class TabularWorld:
         """What both kernels take: first how to begin an episode, then what is paid and where the agent stands."""
         check_count(max_samples, "max_samples")
         prepared = self._preparer.prepare(reset or RollIn.from_start())
-        mode, paid = self._reward(rewards, combine)
+        mode, paid = self._reward(None if rewards is None else Reward(rewards, combine))
         ends = self._end_rewards if rewards is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
         standing = self._state is not None and not self._mdp.terminal[self._state] and not fresh
         state, age = (self._state, self._age) if standing else (-1, 0)
@@ -325,22 +307,21 @@ class TabularWorld:
             )
         return left.ravel()
 
-    def _policy_tables(self, policy: Floats) -> tuple[Floats, NDArray[np.uint64]]:
+    def _policy_tables(self, policy: Policy) -> tuple[Floats, NDArray[np.uint64]]:
         """A policy, checked, and its flat table of thresholds."""
-        table = np.array(policy, dtype=np.float64)
+        table = np.array(as_table(policy, "TabularWorld"), dtype=np.float64)
         thresholds = np.empty(self._rewards.shape, dtype=np.uint64)
         if table.shape != thresholds.shape or not tables.fill_policy_thresholds(table, thresholds):
             check_policy(table, *self._rewards.shape)
         return table, thresholds.ravel()
 
-    def _reward(self, rewards: Floats | None, combine: str) -> tuple[int, Floats]:
+    def _reward(self, reward: Reward | None) -> tuple[int, Floats]:
         """Which reward a step earns, and the table that goes with it."""
-        if combine not in ("replace", "max"):
-            raise ValueError(f"combine is {combine!r}, expected 'replace' or 'max'")
-        if rewards is None:
+        given = check_reward(reward, (self.num_states, self.num_actions))
+        if given is None:
             return stepping.OWN_REWARDS, self._rewards
-        table = _as_table(rewards, self._rewards.shape, "rewards")
-        if combine == "replace":
+        table = np.array(given.table)
+        if given.combine == "replace":
             return stepping.GIVEN_REWARDS, table
         table[self._mdp.terminal] = np.maximum(table, self._rewards)[self._mdp.terminal]
         return stepping.LARGER_REWARDS, table
@@ -372,13 +353,3 @@ def _check_start(ending: int) -> None:
             f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
             "start, or a reset model, that reaches states that are not terminal"
         )
-
-
-def _as_table(given: Floats, shape: tuple[int, ...], name: str) -> Floats:
-    table = np.array(given, dtype=np.float64)
-    if table.shape != shape:
-        raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
-    if not np.isfinite(table).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(table))[0])
-        raise ValueError(f"{name}{list(place)} is {table[place]}, expected finite numbers")
-    return table

@@ -1,59 +1,86 @@
 """The agent's side of the line: what can be asked of a world by somebody who may only restart, step and look.
 
 Nothing here knows transition probabilities. Whoever learns or explores is given a `World` and nothing else, so a method
-that works here works wherever an environment can be restarted and stepped.
+that works here works wherever an environment can be restarted and stepped. A world of your own is a class with its
+sizes, `restart`, `step`, a counter of samples and an `identity`; everything else has a plain version built on these:
+
+    class Corridor(World):
+        # five places in a row; the last one pays and ends the episode, and one step in ten fails
+
+        num_states, num_actions = 5, 2
+
+        def __init__(self, seed=0):
+            self.seed, self.samples = seed, 0
+            self._random, self._place = np.random.default_rng(seed), 0
+
+        def identity(self):
+            return {"kind": "corridor", "num_states": 5, "num_actions": 2, "seed": self.seed}
+
+        def restart(self):
+            self._place = 0
+            return self._place
+
+        def step(self, action):
+            self.samples += 1
+            if self._random.random() < 0.9:
+                self._place = max(0, self._place + (1 if action == 1 else -1))
+            return Step(self._place, float(self._place == 4), terminated=self._place == 4)
+
+    explore(Corridor(), TRPO(), gamma=0.9, rounds=5)
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Indices, Integers
+from curious_explorer.validation import check_count
+from curious_explorer.worlds.episodes import EpisodeBatch, EpisodeStatistics, Reward, TransitionCounts
+from curious_explorer.worlds.policies import Policy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
+
+__all__ = [
+    "EpisodeBatch",
+    "EpisodeStatistics",
+    "Followed",
+    "QProgress",
+    "QRule",
+    "QTable",
+    "Reward",
+    "Step",
+    "TransitionCounts",
+    "World",
+    "check_world",
+]
+
+TERMINAL_STARTS = 10_000
+"""After so many roll-ins in a row that ended in a terminal state we say so, instead of trying for ever."""
+
+
+WALKS_AT_ONCE = 1 << 22
 
 
 class Step(NamedTuple):
-    """What one step shows: the next state, the reward, and whether the episode has ended there."""
+    """What one step shows."""
 
     state: int
     reward: float
     terminated: bool
-
-
-class TransitionCounts(NamedTuple):
-    """Which transitions were seen, how often, and what they paid; five columns of equal length."""
-
-    state: NDArray[np.int64]
-    action: NDArray[np.int64]
-    next_state: NDArray[np.int64]
-    times: NDArray[np.int64]
-    reward: Floats
-
-
-class EpisodeStatistics(NamedTuple):
-    """What a batch of episodes leaves behind: sums over steps, not trajectories.
-
-    Divide `advantage_sum` by `weight` for the mean advantage of a pair; `weight` counts steps unless weights decay.
-    """
-
-    advantage_sum: Floats  # (S, A)
-    weight: Floats  # (S, A)
-    target_sum: Floats  # (S,): what the critic should predict, summed over the steps taken in a state
-    occupancy: Floats  # (S,): discounted visits, one in all for each episode; the end of an episode keeps what is left
-    returns: Floats  # (E,): the discounted return of each episode, not normalised
-    lengths: NDArray[np.int64]  # (E,)
-    samples: int  # every step taken, roll-ins included
-    seen: TransitionCounts | None = None  # of the episodes, not of their roll-ins; only where asked for
+    """Whether the episode has ended in this state."""
+    end_reward: float = 0.0
+    """What a terminal state goes on paying at every step, for ever."""
+    truncated: bool = False
+    """Whether the world cut the episode off here, though the state is not terminal."""
 
 
 class Followed(NamedTuple):
     """What an agent saw while it acted by one policy; sums, in no order."""
 
     seen: TransitionCounts  # not of roll-ins
-    ends: NDArray[np.int64]  # (S,): how often an episode ended in this (terminal) state
+    ends: Integers  # (S,): how often an episode ended in this (terminal) state
     end_rewards: Floats  # (S,): what such a state goes on paying at every step, zero where none was met
     episodes: int  # how many began and ended during the call
     returned: float  # the sum of their discounted returns, not normalised
@@ -86,7 +113,7 @@ class QTable(NamedTuple):
 
     values: Floats  # Q
     bounds: Floats  # U, by which it acts
-    tries: NDArray[np.int64]
+    tries: Integers
 
 
 class QProgress(NamedTuple):
@@ -97,130 +124,166 @@ class QProgress(NamedTuple):
     samples: int  # every step taken, roll-ins included
 
 
-@runtime_checkable
-class World(Protocol):
-    """A finite world that can be restarted and stepped.
+class World(ABC):
+    """A finite world that can be restarted and stepped."""
 
-    `samples` counts every step ever taken in it: roll-ins, episodes, single steps.
-    """
+    if TYPE_CHECKING:  # attributes or properties, as a world likes
 
-    @property
-    def num_states(self) -> int:
-        """How many states there are."""
+        @property
+        def num_states(self) -> int:
+            """How many states there are."""
 
-    @property
-    def num_actions(self) -> int:
-        """How many actions there are in every state."""
+        @property
+        def num_actions(self) -> int:
+            """How many actions there are in every state."""
 
-    @property
-    def samples(self) -> int:
-        """How many steps have been taken so far."""
+        @property
+        def samples(self) -> int:
+            """How many steps were ever taken: those of roll-ins, episodes, single steps."""
 
+    seed: int = 0
+    """Where the draws of the plain versions below come from, together with `calls`."""
+    calls: int = 0
+    """How often the plain versions below were called; a `position` of yours should hold it."""
+
+    @abstractmethod
     def identity(self) -> dict[str, Any]:
         """What tells this world from others, as plain data: its kind, sizes, seed, and a digest of what it is."""
 
-    def position(self) -> dict[str, Any]:
-        """Where this world stands, as plain data: enough for `restore` to go on exactly from here."""
-
-    def restore(self, position: dict[str, Any]) -> None:
-        """Go back, or on, to a `position`."""
-
+    @abstractmethod
     def restart(self) -> int:
         """Begin an episode from the start distribution; returns its state."""
 
+    @abstractmethod
     def step(self, action: int) -> Step:
         """Take one action in the current episode."""
 
-    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
-        """The states in which ``count`` independent walks end."""
+    # Many walks and episodes ---------------------------------------------------------------------------------------
 
-    def episodes(
-        self,
-        policy: Floats,
-        *,
-        episodes: int,
-        horizon: int,
-        gamma: float,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        critic: Floats | None = None,
-        trace: float = 1.0,
-        weight_decay: float = 1.0,
-        credited: int | None = None,
-        max_samples: int | None = None,
-        combine: str = "replace",
-        record: bool = False,
-    ) -> EpisodeStatistics:
-        """Run a batch of episodes under a policy and return their statistics.
+    def walk(self, roll_in: RollIn, count: int) -> Indices:
+        """The states in which ``count`` independent walks end, shape (count,)."""
+        generator = self._next_generator()
+        ends = np.empty(check_count(count, "count"), dtype=np.int32)
+        for place in range(count):
+            ends[place] = self._roll_in(roll_in, generator)[0]
+        return ends
 
-        Args:
-            policy: action probabilities, shape (S, A).
-            episodes: how many to run.
-            horizon: after how many steps an episode is cut off.
-            gamma: the discount of returns and advantages.
-            reset: where episodes begin; the start distribution if None. RandomStream that land in a terminal state are
-                repeated; their steps are counted.
-            rewards: shape (S, A), in place of the world's own; a terminal state pays its row for ever.
-            critic: predicted values (not normalised), shape (S,); zero if None.
-            trace: lambda of generalised advantage estimation.
-            weight_decay: step t of an episode enters the sums with this factor to the power t.
-            credited: how many steps of an episode enter the sums; all if None.
-            max_samples: the number of steps, roll-ins included, that may not be exceeded.
-            combine: "replace" pays ``rewards``, "max" the larger of ``rewards`` and the world's own.
-            record: whether to return which transitions were seen.
+    def count_ends(self, roll_in: RollIn, count: int) -> Integers:
+        """In how many of ``count`` walks each state is the end, shape (S,): `walk`, without keeping all ends.
+
+        A world that overrides this must count what the same calls of `walk` would show.
         """
+        counts = np.zeros(self.num_states, dtype=np.int64)
+        for portion in portions(count):
+            counts += np.bincount(self.walk(roll_in, portion), minlength=self.num_states)
+        return counts
 
-    def follow(
-        self,
-        policy: Floats,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        quota: NDArray[np.int64] | None = None,
-        max_episodes: int | None = None,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> Followed:
-        """Act by a policy from where the agent stands, until it is worth thinking again.
+    def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
+        """Run a batch of episodes under a policy, shape (S, A), and return their statistics."""
+        from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator
 
-        Goes on with the episode in progress; begins another when it has ended or has lasted ``horizon`` steps.
+        shape = (self.num_states, self.num_actions)
+        table = as_table(check_any_policy(policy, *shape), type(self).__name__)
+        accumulator = EpisodeAccumulator(table, batch, shape, type(self).__name__)
+        generator, first = self._next_generator(), self.samples
+        last = None if batch.max_samples is None else first + batch.max_samples
+        for _ in range(batch.episodes):
+            state = self._begin(batch.reset, generator, last)
+            if state is None:
+                break
+            trajectory: list[tuple[int, int, float]] = []
+            step = None
+            while len(trajectory) < batch.horizon and (last is None or self.samples < last):
+                action = draw_action(table[state], generator)
+                step = self.step(action)
+                trajectory.append((state, action, step.reward))
+                state = step.state
+                if step.terminated or step.truncated:
+                    break
+            if step is not None:
+                accumulator.add(trajectory, state, step.terminated, step.end_reward)
+        return accumulator.result(self.samples - first)
 
-        Args:
-            policy: action probabilities, shape (S, A).
-            gamma: the discount of the returns that are reported.
-            horizon: after how many steps an episode is given up for the next one.
-            max_samples: how many steps to take at most, roll-ins included.
-            quota: shape (S, A): come back as soon as a pair has been tried this often during the call.
-            max_episodes: come back when this many episodes have ended.
-            reset: where new episodes begin; the start distribution if None.
-            rewards: what the reported returns pay; see `episodes`.
-            combine: see `episodes`.
-            fresh: whether to drop the episode in progress and begin another.
+    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
+        """Begin an episode where a roll-in ends; returns its state, or None where the steps ran out on the way.
+
+        A roll-in that ends in a terminal state is repeated; its steps are counted. None for ``reset`` is the start.
         """
+        last = None if max_samples is None else self.samples + max_samples
+        return self._begin(reset, self._next_generator(), last)
 
-    def learn_q(
-        self,
-        table: QTable,
-        rule: QRule,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> QProgress:
-        """Act by a table of action values and update it at every step; the other arguments are those of `follow`.
+    def _begin(self, reset: RollIn | None, generator: np.random.Generator, last: int | None) -> int | None:
+        roll_in = RollIn.from_start() if reset is None else reset
+        for _ in range(TERMINAL_STARTS):
+            if last is not None and self.samples >= last:
+                return None
+            state, going_on = self._roll_in(roll_in, generator, last)
+            if going_on:
+                return None if last is not None and self.samples >= last else state
+        nowhere_to_start(TERMINAL_STARTS)
 
-        The rule sees what `step` would have shown: state, action, reward, next state, and whether the episode ended.
-        """
+    def _roll_in(self, roll_in: RollIn, generator: np.random.Generator, last: int | None = None) -> tuple[int, bool]:
+        """Restart and walk one chain: the state, and whether an episode can go on there (``last``: of `samples`)."""
+        state = int(self.restart())
+        for policy, gamma in roll_in.draw_chain(generator):
+            table = as_table(check_any_policy(policy, self.num_states, self.num_actions), type(self).__name__)
+            for _ in range(generator.geometric(1.0 - gamma) - 1):
+                if last is not None and self.samples >= last:
+                    return state, False
+                step = self.step(draw_action(table[state], generator))
+                state = step.state
+                if step.terminated or step.truncated:
+                    return state, False
+        return state, True
+
+    def _next_generator(self) -> np.random.Generator:
+        """Random numbers that no call has used before."""
+        self.calls += 1
+        return np.random.default_rng([self.seed, self.calls])
+
+    def follow(self, policy: Floats, **options: Any) -> Followed:
+        """Act by a policy from where the agent stands, until it is worth thinking again."""
+        raise NotImplementedError
+
+    def learn_q(self, table: QTable, rule: QRule, **options: Any) -> QProgress:
+        """Act by a table of action values and update it at every step."""
+        raise NotImplementedError
+
+    # Runs that are resumed ------------------------------------------------------------------------------------------
+
+    def position(self) -> dict[str, Any]:
+        """Where this world stands, as plain data: enough for `restore` to go on exactly from here."""
+        raise NotImplementedError(f"{type(self).__name__} has no position(): a run in it cannot be saved and resumed")
+
+    def restore(self, position: dict[str, Any]) -> None:
+        """Go back, or on, to a `position`."""
+        raise NotImplementedError(f"{type(self).__name__} has no restore(): a run in it cannot be resumed")
+
+
+def portions(count: int) -> list[int]:
+    """How many walks to count at once, so that a thousand million need no more memory than a few million."""
+    check_count(count, "count")
+    return [min(WALKS_AT_ONCE, count - done) for done in range(0, count, WALKS_AT_ONCE)]
+
+
+def draw_action(probabilities: Floats, generator: np.random.Generator) -> int:
+    """An action by its probabilities; rounding never picks an impossible one."""
+    last = int(np.flatnonzero(probabilities)[-1])
+    return int(np.searchsorted(np.cumsum(probabilities[:last]), generator.random(), side="right"))
+
+
+def nowhere_to_start(times: int) -> NoReturn:
+    """Say that roll-ins keep ending in terminal states."""
+    raise ValueError(
+        f"{times:,} roll-ins in a row ended in a terminal state; an episode needs a start, or a reset model, that "
+        "reaches states that are not terminal"
+    )
 
 
 def check_world(world: object) -> None:
     """Refuse what an agent cannot act in, before anything is sampled."""
     if not isinstance(world, World):
         raise ValueError(f"world is {type(world).__name__}, expected a World, such as TabularWorld(mdp, seed=0)")
+    for name in ("num_states", "num_actions", "samples"):
+        if not hasattr(world, name):
+            raise ValueError(f"the world {type(world).__name__} has no {name}; see curious_explorer.worlds.World")

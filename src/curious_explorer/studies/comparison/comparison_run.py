@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ from curious_explorer.environments.naming import find_environment
 from curious_explorer.learners.optimizer import OptimizerResult
 from curious_explorer.studies.comparison.methods import make_method
 from curious_explorer.studies.comparison.scoring import Scorer, reachable
-from curious_explorer.studies.comparison.seen_states import NotingWorld
 from curious_explorer.worlds.tabular_world import TabularWorld
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.wrappers import SeenStates
 
 RESOLUTION = 1.02
 """A policy is evaluated when it has used so many times the samples of the last evaluated one: curves are right to 2%
@@ -81,10 +80,10 @@ def run_job(job: Job) -> ComparisonRun:
     curve = Curve(scorer)
     curve.look(mdp.uniform_policy(), 0)  # what a method acts with that has seen nothing
     world = TabularWorld(mdp, seed=job.seed)
-    noting = NotingWorld(cast(World, world))
+    seeing = SeenStates(world)
     method = make_method(job.method)
     began = time.perf_counter()
-    result: OptimizerResult = method(noting, None, gamma=job.gamma, budget=job.budget, watch=curve.watch)
+    result: OptimizerResult = method(seeing, None, gamma=job.gamma, budget=job.budget, watch=curve.watch)
     seconds = time.perf_counter() - began
     if not 0 <= result.samples == world.samples <= job.budget:
         raise RuntimeError(
@@ -97,7 +96,7 @@ def run_job(job: Job) -> ComparisonRun:
         job,
         np.array(samples, dtype=np.int64),
         np.array(scores, dtype=np.float64),
-        float(noting.seen[reachable(mdp) & ~mdp.terminal].mean()),
+        float(seeing.seen[reachable(mdp) & ~mdp.terminal].mean()),
         result.samples,
         seconds,
     )
