@@ -23,7 +23,7 @@ from curious_explorer import (
 )
 from curious_explorer.explorers.known_pairs import RMax
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
-from curious_explorer.gym import episode_accumulator as paying
+from curious_explorer.worlds import episode_accumulator as paying
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, QRule, QTable, Reward
 
