@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from curious_explorer import TabularWorld, explore, improve
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import write_atomically
 from curious_explorer.studies.figures.canvas import save_figure
 from curious_explorer.studies.figures.seeds import draw_seeds
 from curious_explorer.studies.many_seeds import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_cell_for_seeds

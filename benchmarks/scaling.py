@@ -31,7 +31,7 @@ from benchmarks.studies import fraction_of_optimum
 from curious_explorer import TRPO, FiniteMDP, TabularWorld, explore, improve, visit
 from curious_explorer.environments import combination_lock, deep_sea, garnet, one_way_maze
 from curious_explorer.explorers.thresholds import constant, default_beta
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import write_atomically
 
 Measured = dict[str, Any]
 

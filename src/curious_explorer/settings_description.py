@@ -16,8 +16,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from curious_explorer.archives import Format, check_header, parse_strictly
-from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.storage import Format, holds_files, read_json, write_json
 
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
 Plain = dict[str, Any]
@@ -103,7 +102,7 @@ class RunFolder:
         """The settings that it holds."""
         path = self.path / self.file
         try:
-            settings = check_header(parse_strictly(path.read_bytes()), self.format, {"settings"})["settings"]
+            settings = read_json(path, self.format, {"settings"})["settings"]
             if not isinstance(settings, dict):
                 raise ValueError(f"settings is {settings!r}, expected an object")
             return settings
@@ -146,10 +145,9 @@ class RunFolder:
                 return
         elif self.path.exists() and holds_files(self.path):  # a process may be killed before it writes the settings
             raise self.error(f"{self.path} is not empty and holds no {self.what}; {self.advice}")
-        header = {"format": self.format.name, "version": self.format.version, "settings": wanted}
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.path / self.file, json.dumps(header, indent=2, allow_nan=False) + "\n")
+            write_json(self.path / self.file, self.format, {"settings": wanted})
         except OSError as error:
             if error.errno in DISK_IS_FULL:
                 raise

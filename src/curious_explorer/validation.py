@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from curious_explorer.mdp.blocks import blocks
+from curious_explorer.arrays import blocks
 
 ROW_SUM_TOLERANCE = 1e-9
 """How far a row of transition probabilities, a policy row or a start distribution may be from summing to one."""

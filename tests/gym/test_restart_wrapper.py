@@ -1,7 +1,6 @@
 """`RestartWrapper`: starts as the reset model says, paid for in full, with all of the learner's time ahead."""
 
 import copy
-import hashlib
 import json
 import pickle
 
@@ -27,11 +26,9 @@ from curious_explorer import (
     explore,
     visit,
 )
-from curious_explorer.archives import encode
 from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CellError, ResetModelError
 from curious_explorer.gym.restart_wrapper import RestartWrapper
-from curious_explorer.resets.reset_files import TABLES
 
 TABULAR = {"FrozenLake-v1": {}, "CliffWalking-v1": {}, "curious_explorer/CombinationLock-v0": {"depth": 3}}
 
@@ -259,29 +256,6 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
     loaded = ResetModel.load(tmp_path, cell_function=place_of)
     assert RestartWrapper(Corridor(), loaded).reset(seed=1)[0].shape == (1,)
     assert "place_of" in (tmp_path / "reset_model.json").read_text()
-
-
-def test_folders_of_the_first_version_still_load(tmp_path):
-    policies = np.stack([table(TabularWorld(combination_lock(3)), seed) for seed in range(2)])
-    content = encode(TABLES, {}, {"policies": policies.astype("<f8")})
-    digest = hashlib.sha256(content).hexdigest()
-    (tmp_path / "policies-0.npz").write_bytes(content)
-    header = {
-        "format": "curious-explorer/reset-model",
-        "version": 1,
-        "num_states": 13,
-        "num_actions": 4,
-        "num_policies": 2,
-        "gamma": 0.9,
-        "weighting": "last",
-        "tables": "policies-0.npz",
-        "sha256": digest,
-    }
-    (tmp_path / "reset_model.json").write_text(json.dumps(header))
-    loaded = ResetModel.load(tmp_path)
-    assert (np.stack(loaded.policies) == policies).all()
-    assert (loaded.gamma, loaded.weighting, loaded.has_discretisation) == (0.9, "last", False)
-    RestartWrapper(gymnasium.make("curious_explorer/CombinationLock-v0", depth=3), loaded).reset(seed=1)
 
 
 @pytest.mark.parametrize(

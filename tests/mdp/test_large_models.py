@@ -9,22 +9,22 @@ import pytest
 from scipy import sparse
 
 from curious_explorer import TRPO, FiniteMDP, ModelBased, ResetModel, TabularWorld, explore, validation
+from curious_explorer.arrays import blocks
 from curious_explorer.environments import garnet, labels, one_way_maze
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.learners.trust_region import ACCEPTED, natural_step
-from curious_explorer.mdp import assembly, blocks
-from curious_explorer.mdp import mdp_npz as storage_npz
+from curious_explorer.mdp import assembly, mdp_files
 from curious_explorer.models.counted_model import Experience, plan
 from curious_explorer.worlds.world import TransitionCounts
 
-USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", labels, assembly, storage_npz, validation]
+USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", labels, assembly, mdp_files, validation]
 
 
 @pytest.fixture
 def three_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for user in USERS_OF_BLOCKS:
         module = sys.modules[user] if isinstance(user, str) else user
-        monkeypatch.setattr(module, "blocks", lambda size: blocks.blocks(size, 3))
+        monkeypatch.setattr(module, "blocks", lambda size: blocks(size, 3))
 
 
 @pytest.mark.parametrize(("num_states", "num_actions", "branching"), [(7, 3, 1), (10, 2, 2), (20, 4, 5), (1, 1, 3)])

@@ -14,9 +14,9 @@ from strategies import finite_mdps
 
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.errors import MDPFileError
-from curious_explorer.files import atomic_writer, write_atomically
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.mdp.mdp_files import load_mdp, save_mdp
+from curious_explorer.storage import atomic_writer, write_atomically
 
 ENDINGS = [".json", ".npz"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from curious_explorer.mdp.blocks import blocks
+from curious_explorer.arrays import blocks
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count, check_seed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.mdp.blocks import blocks
+from curious_explorer.arrays import blocks
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_seed
 

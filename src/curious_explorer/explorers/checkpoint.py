@@ -15,13 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.archives import Archive, Format, check_size, decode, encode
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exploration import Exploration, Round
-from curious_explorer.files import write_atomically
 from curious_explorer.gym.discretisation import discretisation_from_description
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.settings_description import RunFolder, describe
+from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, decode_policy, frozen
 from curious_explorer.worlds.world import TransitionCounts, World
@@ -174,7 +173,7 @@ def _encode_policy(name: str, policy: Policy) -> dict[str, NDArray[Any]]:
 
 
 def _decode_policy(name: str, archive: Archive, shape: tuple[int, int]) -> Policy:
-    if f"{name}_network" in archive.members:
+    if f"{name}_network" in archive.arrays:
         return decode_policy(archive.array(f"{name}_network", "|u1", None).tobytes())
     return frozen(check_policy(archive.array(name, "<f8", shape), *shape))
 
@@ -184,11 +183,11 @@ def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Roun
     if header["number"] != number:
         raise ValueError(f"it says that it is round {header['number']!r}, expected {number}")
     seen = None
-    if "seen_state" in archive.members:
+    if "seen_state" in archive.arrays:
         state, action, next_state, times = (archive.array(f"seen_{name}", "<i8", None) for name in _TRANSITIONS)
         reward = archive.array("seen_reward", "<f8", None)
         seen = TransitionCounts(state, action, next_state, times, reward)
-    occupancy = archive.array("occupancy", "<f8", shape[:1]) if "occupancy" in archive.members else None
+    occupancy = archive.array("occupancy", "<f8", shape[:1]) if "occupancy" in archive.arrays else None
     return Round(
         number=number,
         threshold=float(header["threshold"]),

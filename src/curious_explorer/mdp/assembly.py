@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from curious_explorer import validation
-from curious_explorer.arrays import Floats
-from curious_explorer.mdp.blocks import blocks
+from curious_explorer.arrays import Floats, blocks
 
 
 def as_rows(transitions: Any) -> tuple[sparse.csr_array, int]:

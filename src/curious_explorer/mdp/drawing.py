@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
-from curious_explorer.files import write_atomically
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
+from curious_explorer.storage import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

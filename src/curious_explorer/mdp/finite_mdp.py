@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from curious_explorer import validation
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, blocks
 from curious_explorer.mdp import assembly
-from curious_explorer.mdp.blocks import feed
 
 if TYPE_CHECKING:
     from curious_explorer.mdp.builder import MDPBuilder
@@ -277,11 +276,15 @@ class FiniteMDP:
     def fingerprint(self) -> str:
         """A digest of states, actions, transitions, rewards and start; equal exactly when those are equal."""
         digest = hashlib.sha256(f"{self.num_states},{self.num_actions}".encode())
-        for indices in (self._rows.indptr, self._rows.indices):
-            feed(digest, indices, np.int64)
-        for array in (self._rows.data, self._rewards, self._start, self._terminal, self._transition_rewards):
-            if array is not None:
-                feed(digest, array, array.dtype)
+        indices = (self._rows.indptr, self._rows.indices)
+        numbers = (self._rows.data, self._rewards, self._start, self._terminal, self._transition_rewards)
+        for array in (*indices, *numbers):
+            if array is None:
+                continue
+            dtype = np.int64 if np.issubdtype(array.dtype, np.integer) else array.dtype
+            flat = array.ravel()
+            for first, stop in blocks(flat.size):
+                digest.update(np.ascontiguousarray(flat[first:stop], dtype=dtype).data)
         return digest.hexdigest()
 
     # Variations ---------------------------------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.archives import Format, check_header, check_size, decode, encode, parse_strictly
 from curious_explorer.errors import ResetModelError
-from curious_explorer.files import write_atomically
 from curious_explorer.gym.discretisation import discretisation_from_description
 from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
 from curious_explorer.worlds.policies import ObservationPolicy, as_table, decode_policy
 
 FORMAT = Format("curious-explorer/reset-model", 3)
@@ -31,11 +30,8 @@ TABLES = Format("curious-explorer/policies", 1)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
 """Where a run of ``curious-explorer explore`` has its reset model."""
-_KEYS_BY_VERSION = {
-    1: {"num_states", "num_actions", "num_policies", "gamma", "weighting", "tables", "sha256"},
-    2: {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"},
-}
-_KEYS_BY_VERSION[3] = _KEYS_BY_VERSION[2] | {"measured"}  # how many rounds' visits are with the tables
+_KEYS = {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"}
+_KEYS |= {"measured"}  # how many rounds' visits are with the tables
 TABLE = "table"
 """Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
 
@@ -90,8 +86,8 @@ def load_reset_model(folder: str | Path, cell_function: Callable[[Any], Any] | N
     if not (source / FILE).is_file():
         raise ResetModelError(f"{source} holds no reset model: there is no {FILE} in it; save one with ResetModel.save")
     try:
-        header = check_header(parse_strictly((source / FILE).read_bytes()), FORMAT, _KEYS_BY_VERSION)
-        return _read_first_version(source, header) if header["version"] == 1 else _read(source, header, cell_function)
+        header = check_header(parse_strictly((source / FILE).read_bytes()), FORMAT, _KEYS)
+        return _read(source, header, cell_function)
     except (ValueError, OSError, MemoryError, OverflowError, RecursionError, KeyError, TypeError) as error:
         raise ResetModelError(f"{source} cannot be read as a reset model: {error}") from error
 
@@ -101,9 +97,8 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     if not isinstance(places, list) or not all(isinstance(name, str) for name in places) or TABLE not in places:
         raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
     shape = (places.count(TABLE), check_size(header, "num_states"), check_size(header, "num_actions"))
-    measured = check_size(header, "measured", least=0) if header["version"] >= 3 else None
-    names = {"policies", "discovered"} if measured is None else {"policies", "discovered", "visited"}
-    archive = decode(_tables(source, header), TABLES, set(), names)
+    measured = check_size(header, "measured", least=0)
+    archive = decode(_tables(source, header), TABLES, set(), {"policies", "discovered", "visited"})
     tables = iter(archive.array("policies", "<f8", shape))
     policies = [next(tables) if name == TABLE else decode_policy(_network(source, name)) for name in places]
     discretisation = None
@@ -116,13 +111,6 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     return ResetModel(
         policies, gamma=header["gamma"], weighting=header["weighting"], visited=visited, discretisation=discretisation
     )
-
-
-def _read_first_version(source: Path, header: dict[str, Any]) -> ResetModel:
-    """Tables alone, as they were written before reset models knew of observations."""
-    shape = tuple(check_size(header, f"num_{kind}") for kind in ("policies", "states", "actions"))
-    tables = decode(_tables(source, header), TABLES, set(), {"policies"}).array("policies", "<f8", shape)
-    return ResetModel(list(tables), gamma=header["gamma"], weighting=header["weighting"])
 
 
 def _tables(source: Path, header: dict[str, Any]) -> bytes:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.arrays import Singles
 from curious_explorer.sb3.network_heads import Bernoulli, Categorical, Gaussian, Head, MultiCategorical
 from curious_explorer.sb3.network_inputs import Inputs, Normalisation
+from curious_explorer.storage import Format, check_header, parse_strictly
 from curious_explorer.worlds.policies import ObservationPolicy
 
 FORMAT = Format("curious-explorer/network-policy", 1)

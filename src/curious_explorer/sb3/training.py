@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from curious_explorer.errors import CheckpointError, ObservationError
-from curious_explorer.files import write_atomically
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.sb3_algorithm import private_randomness
@@ -18,6 +17,7 @@ from curious_explorer.sb3.training_evaluation import Evaluated, evaluate
 from curious_explorer.sb3.training_files import POLICY_FILE, TrainingFolder
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
+from curious_explorer.storage import write_atomically
 from curious_explorer.worlds.policies import ObservationPolicy
 
 Saved = tuple[State, list[Evaluated]]

@@ -17,13 +17,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import CheckpointError
-from curious_explorer.files import write_atomically
 from curious_explorer.optional_packages import require
 from curious_explorer.sb3.training_evaluation import Evaluated
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import Format, check_header, parse_strictly, write_atomically
 
 if TYPE_CHECKING:
     from curious_explorer.sb3.training_learner import State

@@ -19,10 +19,10 @@ from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.files import write_atomically
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.storage import write_atomically
 from curious_explorer.studies.figures.evolution import draw_evolution
 from curious_explorer.worlds.tabular_world import TabularWorld
 

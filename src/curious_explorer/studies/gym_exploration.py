@@ -12,14 +12,12 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import SETTINGS_FILE
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import Schedule
-from curious_explorer.files import holds_files, write_atomically
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
@@ -29,6 +27,7 @@ from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.settings_description import first_difference
+from curious_explorer.storage import Format, holds_files, read_json, write_json
 from curious_explorer.studies.table_exploration import MDP_FILE, RESETS, ROUNDS
 
 ENVIRONMENT_FILE, PICTURE = "environment.json", "visited"
@@ -137,15 +136,14 @@ def _claim(target: Path, world: GymWorld) -> None:
     elif target.exists() and (not target.is_dir() or holds_files(target)):
         raise CheckpointError(f"{target} is not empty and holds no run; choose a new folder")
     target.mkdir(parents=True, exist_ok=True)
-    header = {"format": ENVIRONMENT.name, "version": ENVIRONMENT.version, "discretisation": described}
-    write_atomically(stored, json.dumps(header, indent=2, allow_nan=False) + "\n")
+    write_json(stored, ENVIRONMENT, {"discretisation": described})
 
 
 def read_environment(folder: str | Path) -> dict[str, Any]:
     """What a run explored, as `Discretisation.description` says it."""
     path = Path(folder) / ENVIRONMENT_FILE
     try:
-        header = check_header(parse_strictly(path.read_bytes()), ENVIRONMENT, {1: {"discretisation"}})
+        header = read_json(path, ENVIRONMENT, {"discretisation"})
         if not isinstance(header["discretisation"], dict):
             raise ValueError(f"discretisation is {header['discretisation']!r}, expected what tells cells and actions")
         return header["discretisation"]

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.archives import Archive, Format, check_size, decode, encode
 from curious_explorer.errors import StudyError
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
 from curious_explorer.studies.paper_grid import Cell
 from curious_explorer.studies.paper_run import ARMS, CellRun, Curve
 

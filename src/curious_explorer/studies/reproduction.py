@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from curious_explorer.files import write_atomically
 from curious_explorer.optional_packages import require
+from curious_explorer.storage import write_atomically
 from curious_explorer.studies.comparison.comparison_loading import load_results
 from curious_explorer.studies.comparison.comparison_summary import Results
 from curious_explorer.studies.executors.choosing import make_executor, near_the_files

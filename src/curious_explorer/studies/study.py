@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from curious_explorer import __version__
-from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import StudyError
-from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.storage import Format, check_header, holds_files, parse_strictly, write_atomically
 from curious_explorer.studies.executors.choosing import make_executor
 from curious_explorer.studies.executors.executor import Executor
 from curious_explorer.studies.paper_grid import DEPTHS, ENVIRONMENTS, OPTIMIZERS, Cell, check_name, grid

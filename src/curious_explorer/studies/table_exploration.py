@@ -16,12 +16,12 @@ from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, constant, linear, paper_linear
-from curious_explorer.files import holds_files
 from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.storage import holds_files
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import write_atomically
 from curious_explorer.studies.comparison.comparison_figures import draw_all
 from curious_explorer.studies.comparison.comparison_grid import Comparison
 from curious_explorer.studies.comparison.comparison_run import ComparisonRun

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import write_atomically
 from curious_explorer.studies.comparison import statistics
 from curious_explorer.studies.comparison.comparison_grid import TARGET
 from curious_explorer.studies.comparison.comparison_summary import PROFILE_TAUS, Results, band

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from curious_explorer.archives import Format, check_header, check_size, decode, encode, parse_strictly
 from curious_explorer.errors import StudyError
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
 from curious_explorer.studies.comparison.comparison_run import ComparisonRun, Job
 from curious_explorer.studies.paper_run_files import safe_name
 

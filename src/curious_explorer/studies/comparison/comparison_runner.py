@@ -12,9 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from curious_explorer.archives import Format, check_header, parse_strictly
 from curious_explorer.errors import StudyError
-from curious_explorer.files import holds_files, write_atomically
+from curious_explorer.storage import Format, check_header, holds_files, parse_strictly, write_atomically
 from curious_explorer.studies.comparison.comparison_files import RUNS, load_run, run_path, save_run
 from curious_explorer.studies.comparison.comparison_grid import Comparison
 from curious_explorer.studies.comparison.comparison_run import ComparisonRun, Job, run_job

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from curious_explorer.files import write_atomically
+from curious_explorer.storage import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
