@@ -18,8 +18,7 @@ from gymnasium.wrappers import TimeLimit
 import curious_explorer  # noqa: F401  (registers the combination lock)
 from curious_explorer.explorers.thresholds import constant
 from curious_explorer.explorers.visits import OccupancyVisits, Visits
-from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells
-from curious_explorer.gym.hashed_cells import MiniGridCells
+from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells, MiniGridCells
 from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import Optimizer
 

@@ -1,4 +1,4 @@
-"""Cells and menus: the right numbers, plain descriptions, and errors that say what to do."""
+"""Cells and action sets: the right numbers, plain descriptions, and errors that say what to do."""
 
 import json
 
@@ -19,7 +19,7 @@ NAN = float("nan")
 
 
 def again(cells, space, function=None):
-    """The same cells after a rollout through JSON, nothing discovered any more."""
+    """The same cells after a round trip through JSON, nothing discovered any more."""
     discretisation = Discretisation(cells, ActionSet([0, 1]), "Some-v0", str(space), "Discrete(2)")
     described = json.loads(json.dumps(discretisation.description()))
     return discretisation_from_description(described, cells.discovered(), function=function).cells
@@ -222,7 +222,7 @@ def test_a_warm_up_with_infinities_is_refused():
         QuantileCells(3).fitted_to(np.array([[0.0], [np.inf]]))
 
 
-# Menus ------------------------------------------------------------------------------------------------------------
+# Action sets ------------------------------------------------------------------------------------------------------
 
 
 def test_a_box_is_explored_through_a_few_actions():
@@ -244,7 +244,7 @@ def test_a_box_is_explored_through_a_few_actions():
         (spaces.MultiBinary(2), [[0, 0], [0, 1], [1, 0], [1, 1]]),
     ],
 )
-def test_finite_spaces_are_their_own_menu(space, expected):
+def test_finite_spaces_are_their_own_action_set(space, expected):
     action_set = ActionSet.of(space)
     assert action_set.description() == expected
     assert all(space.contains(choice) for choice in action_set.choices)
@@ -259,16 +259,16 @@ def test_finite_spaces_are_their_own_menu(space, expected):
         (spaces.Box(-1.0, 1.0, (1,)), 1, "expected at least 2"),
         (spaces.Box(-1.0, 1.0, (9,)), None, "19,683 actions, more than 1,000; give actions="),
         (spaces.MultiBinary(12), None, "4,096 actions"),
-        (spaces.Box(-1.0, 1.0, (1,)), [[0.0], [2.0]], "action 1 of the action_set is .*2.*not in Box"),
-        (spaces.Box(-1.0, 1.0, (1,)), [[0.0, 1.0]], "action 0 of the action_set is \\[0.0, 1.0\\]"),
-        (spaces.Discrete(3), [0, 3], "action 1 of the action_set is 3, which is not in Discrete\\(3\\)"),
-        (spaces.Discrete(3), ["up"], "action 0 of the action_set is 'up'"),
-        (spaces.Discrete(3), [], "the action_set of actions is empty"),
+        (spaces.Box(-1.0, 1.0, (1,)), [[0.0], [2.0]], "action 1 of the set is .*2.*not in Box"),
+        (spaces.Box(-1.0, 1.0, (1,)), [[0.0, 1.0]], "action 0 of the set is \\[0.0, 1.0\\]"),
+        (spaces.Discrete(3), [0, 3], "action 1 of the set is 3, which is not in Discrete\\(3\\)"),
+        (spaces.Discrete(3), ["up"], "action 0 of the set is 'up'"),
+        (spaces.Discrete(3), [], "the set of actions is empty"),
         (spaces.Discrete(3), 5, "actions is 5"),
-        (spaces.Text(5), None, "no obvious finite action_set; give actions="),
+        (spaces.Text(5), None, "Text.*which no finite set stands for; give actions="),
     ],
 )
-def test_menus_refuse_what_does_not_fit(space, actions, message):
+def test_action_sets_refuse_what_does_not_fit(space, actions, message):
     with pytest.raises(ActionError, match=message):
         ActionSet.of(space, actions)
 

@@ -152,7 +152,7 @@ class _NotBuilt:
         (lambda: GymWorld("FrozenLake-v1", num_envs=0), ValueError, "num_envs is 0"),
         (lambda: GymWorld("FrozenLake-v1", vectorization="gpu"), ValueError, "vectorization is 'gpu', expected one of"),
         (lambda: GymWorld("CartPole-v1"), CellError, "no obvious cells"),
-        (lambda: GymWorld("FrozenLake-v1", actions=[0, 9]), ActionError, "action 1 of the action_set is 9"),
+        (lambda: GymWorld("FrozenLake-v1", actions=[0, 9]), ActionError, "action 1 of the set is 9"),
         (lambda: GymWorld("FrozenLake-v1", actions=3), ActionError, "actions is 3"),
         (lambda: GymWorld(Corridor(), cells=CELLS, num_envs=2), ValueError, "give a function that makes the env"),
         (

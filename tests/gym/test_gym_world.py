@@ -23,7 +23,7 @@ from curious_explorer import (
 )
 from curious_explorer.explorers.known_pairs import RMax
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
-from curious_explorer.worlds import episode_accumulator as paying
+from curious_explorer.worlds import episode_accumulator
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, QRule, QTable, Reward
 
@@ -86,7 +86,7 @@ def test_episodes_agree_in_distribution_with_the_compiled_world(name):
     np.testing.assert_allclose(ours.occupancy / 1_000, theirs.occupancy / 20_000, atol=0.05)
 
 
-class Tape(gymnasium.Wrapper):
+class Recorder(gymnasium.Wrapper):
     """Writes down every episode as it happens: [(observation, action, reward, next observation, terminated), ...]."""
 
     def __init__(self, env):
@@ -108,9 +108,9 @@ class Tape(gymnasium.Wrapper):
 @pytest.mark.parametrize("combine", ["own", "replace", "max"])
 @pytest.mark.parametrize("portion", [1, 1 << 16])
 def test_statistics_are_those_of_a_slow_oracle_on_the_same_trajectories(combine, portion, monkeypatch):
-    monkeypatch.setattr(paying, "STEPS_AT_ONCE", portion)
-    tape = Tape(gymnasium.make("FrozenLake-v1", disable_env_checker=True))
-    world = GymWorld(tape, seed=3)
+    monkeypatch.setattr(episode_accumulator, "STEPS_AT_ONCE", portion)
+    recorder = Recorder(gymnasium.make("FrozenLake-v1", disable_env_checker=True))
+    world = GymWorld(recorder, seed=3)
     shape = (world.num_states, world.num_actions)
     random = np.random.default_rng(1)
     given = None if combine == "own" else random.random(shape)
@@ -131,7 +131,7 @@ def test_statistics_are_those_of_a_slow_oracle_on_the_same_trajectories(combine,
     )
     advantages, weights, targets, occupancy = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(shape[0])
     returns, seen = [], {}
-    for episode in tape.episodes:
+    for episode in recorder.episodes:
         paid = []
         for state, action, own, after, _ in episode:
             table_pays = own if given is None else given[state, action]
@@ -155,7 +155,7 @@ def test_statistics_are_those_of_a_slow_oracle_on_the_same_trajectories(combine,
     np.testing.assert_allclose(got.target_sum, targets, atol=1e-12)
     np.testing.assert_allclose(got.occupancy, occupancy, atol=1e-12)
     np.testing.assert_allclose(got.returns, returns, atol=1e-12)
-    assert got.lengths.tolist() == [len(episode) for episode in tape.episodes]
+    assert got.lengths.tolist() == [len(episode) for episode in recorder.episodes]
     keys = zip(got.seen.state, got.seen.action, got.seen.next_state, strict=True)
     assert dict(zip(keys, got.seen.times, strict=True)) == seen
 
@@ -188,15 +188,15 @@ def test_same_seed_same_results_and_calls_differ():
     assert one[0] != one[1]
 
 
-# One life ----------------------------------------------------------------------------------------------------------
+# Step by step ------------------------------------------------------------------------------------------------------
 
 
 def test_follow_tells_what_happened():
-    tape = Tape(counting("FrozenLake-v1"))
-    world = GymWorld(tape, seed=3)
+    recorder = Recorder(counting("FrozenLake-v1"))
+    world = GymWorld(recorder, seed=3)
     quota = np.full((16, 4), 12)
     got = world.follow(uniform(world), gamma=GAMMA, horizon=8, max_samples=1_000, quota=quota)
-    steps = [step for episode in tape.episodes for step in episode]
+    steps = [step for episode in recorder.episodes for step in episode]
     assert got.done
     assert got.samples == world.samples == len(steps)
     seen, tries = {}, np.zeros((16, 4), dtype=int)
@@ -207,9 +207,9 @@ def test_follow_tells_what_happened():
     assert tries[steps[-1][0], steps[-1][1]] == 12  # it stopped with the first pair that met its quota
     columns = zip(got.seen.state, got.seen.action, got.seen.next_state, strict=True)
     assert dict(zip(columns, got.seen.times, strict=True)) == seen
-    ended = [e for e in tape.episodes if e[-1][4] or len(e) == 8]
+    ended = [e for e in recorder.episodes if e[-1][4] or len(e) == 8]
     assert got.episodes == len(ended)
-    assert all(len(episode) <= 8 for episode in tape.episodes)
+    assert all(len(episode) <= 8 for episode in recorder.episodes)
     ends = np.zeros(16, dtype=int)
     for episode in ended:
         ends[episode[-1][3]] += episode[-1][4]
@@ -247,15 +247,15 @@ def test_single_steps_are_the_environments():
 
 
 def test_learn_q_updates_by_its_rule():
-    tape = Tape(gymnasium.make("FrozenLake-v1", disable_env_checker=True))
-    world = GymWorld(tape, seed=2)
+    recorder = Recorder(gymnasium.make("FrozenLake-v1", disable_env_checker=True))
+    world = GymWorld(recorder, seed=2)
     rule = QRule(epsilon=0.5, rate_horizon=5.0, least_rate=0.1)
     shape = (16, 4)
     got = QTable(np.ones(shape), np.ones(shape), np.zeros(shape, dtype=np.int64))
     progress = world.learn_q(got, rule, gamma=GAMMA, horizon=20, max_samples=500)
     assert progress.samples == world.samples == 500
     values, tries = np.ones(shape), np.zeros(shape, dtype=int)
-    for episode in tape.episodes:
+    for episode in recorder.episodes:
         for state, action, reward, after, over in episode:
             tries[state, action] += 1
             rate = max(0.1, 6.0 / (5.0 + tries[state, action]))
@@ -265,7 +265,7 @@ def test_learn_q_updates_by_its_rule():
     np.testing.assert_allclose(got.values, values, rtol=1e-12)
 
 
-def test_a_life_needs_one_environment():
+def test_single_steps_need_one_environment():
     world = GymWorld("FrozenLake-v1", num_envs=2)
     with pytest.raises(ValueError, match="make the world with num_envs=1"):
         world.restart()

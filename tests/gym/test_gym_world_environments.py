@@ -28,7 +28,7 @@ from curious_explorer import (
     visitation,
 )
 from curious_explorer.errors import CellError
-from curious_explorer.gym import rollouts as rollouts
+from curious_explorer.gym import rollouts
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
 
@@ -175,8 +175,7 @@ def test_an_episode_cannot_begin_where_it_has_ended():
 
 
 def test_nowhere_to_start_is_said(monkeypatch):
-    for module in (rollouts, __import__("curious_explorer.gym.online", fromlist=["life"])):
-        monkeypatch.setattr(module, "LOST_IN_A_ROW", 20)
+    monkeypatch.setattr(rollouts, "MAX_FAILED_ROLL_INS", 20)
     world = GymWorld(Corridor(2), cells=GridCells(2, 0.0, 2.0), seed=1)
     forward = np.zeros((2, 2))
     forward[:, 1] = 1.0
@@ -229,7 +228,7 @@ def test_quantiles_for_a_vector_come_from_a_world_that_has_had_a_warm_up():
     assert side_by_side.samples == 50
 
 
-def test_several_discrete_actions_make_one_menu():
+def test_several_discrete_actions_make_one_action_set():
     class Levers(Corridor):
         def __init__(self):
             super().__init__()

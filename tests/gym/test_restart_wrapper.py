@@ -106,7 +106,7 @@ def test_copies_go_their_own_way_by_the_same_numbers(clone):
     state = other.unwrapped.state
     wrapped.step(2)
     assert other.unwrapped.state is state
-    assert other.env is other._lane.env
+    assert other.env is other._single.env
 
 
 class MakeWrapped:
@@ -229,7 +229,7 @@ def test_a_saved_reset_model_restarts_as_before(tmp_path, kind):
     assert len(loaded.sample(again, 3)) == 3
 
 
-def test_an_exploration_comes_back_with_its_senses(tmp_path):
+def test_an_exploration_comes_back_with_its_discretisation(tmp_path):
     def world():
         return GymWorld("MountainCar-v0", cells=HashedCells(100, width=[0.2, 0.02]), seed=1)
 
@@ -264,11 +264,11 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
         ({"cells": {"kind": "clouds"}}, "unknown kind of cells 'clouds'"),
         ({"cells": {"kind": "grid", "bins": [2]}}, "the description of grid cells has no 'low'"),
         ({"cells": {"kind": "grid", "bins": [2], "low": [0.0], "high": [float("1e999")]}}, "finite|Infinity"),
-        ({"actions": []}, "action_set of actions is empty"),
+        ({"actions": []}, "set of actions is empty"),
         ({"cells": 5}, "cannot be read as a reset model"),
     ],
 )
-def test_damaged_senses_are_refused(tmp_path, change, message):
+def test_damaged_discretisations_are_refused(tmp_path, change, message):
     model = mountain_car_model()
     path = model.save(tmp_path) / "reset_model.json"
     header = json.loads(path.read_text())

@@ -1,13 +1,21 @@
-"""Any Gymnasium environment as a world: cells of observations, menus of actions, walks by restart and step."""
+"""Gymnasium environments as worlds: discretised observations, action sets, rollouts, and restarts for any learner."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from curious_explorer.gym.action_set import ActionSet
-from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells, QuantileCells, default_cells
+from curious_explorer.gym.cells import (
+    Cells,
+    DiscreteCells,
+    FunctionCells,
+    GridCells,
+    HashedCells,
+    MiniGridCells,
+    QuantileCells,
+    default_cells,
+)
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.hashed_cells import HashedCells, MiniGridCells
 
 if TYPE_CHECKING:
     from curious_explorer.gym.gym_world import GymWorld as GymWorld

@@ -1,7 +1,7 @@
-"""A finite set of actions: action number i of the agent is the environment's action ``action_set.choices[i]``.
+"""The finite set of actions that an agent chooses from: its action number i is the action ``choices[i]``.
 
-A `Discrete` space is its own set. A box is explored through a few values along each dimension: not for what can be
-achieved in the end, which a learner of continuous actions decides, but for where the agent gets to.
+All actions of a discrete space are in its set. A box is explored by a few values along each dimension: enough to reach
+states, if not to act best in them, which is up to a learner of continuous actions.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from gymnasium import spaces
 from curious_explorer.errors import ActionError
 
 DEFAULT_BINS = 3
-"""Full strength in either direction, and nothing: enough to get anywhere (bang-bang control)."""
-MOST_CHOICES = 1_000
+"""Full strength in either direction, and none: enough to get anywhere (bang-bang control)."""
+MAX_CHOICES = 1_000
 
 
 class ActionSet:
-    """The environment's actions that an agent chooses from.
+    """Actions of an environment, by number.
 
     Args:
         choices: actions of the environment, in the order of their numbers.
@@ -30,7 +30,7 @@ class ActionSet:
 
     def __init__(self, choices: Sequence[Any]) -> None:
         if len(choices) < 1:
-            raise ActionError("the action_set of actions is empty; expected at least one action")
+            raise ActionError("the set of actions is empty; expected at least one action")
         self.choices = list(choices)
 
     def __len__(self) -> int:
@@ -38,14 +38,9 @@ class ActionSet:
 
     @staticmethod
     def of(space: spaces.Space[Any], actions: int | Sequence[Any] | None = None) -> ActionSet:
-        """The action_set for an action space.
-
-        Args:
-            space: the environment's action space.
-            actions: how many values along each dimension of a box, or the choices themselves; None is the default.
-        """
+        """The set for an action space; ``actions`` is a number of values along each dimension of a box, or a list."""
         if actions is not None and not isinstance(actions, int):
-            return ActionSet([_checked(space, number, choice) for number, choice in enumerate(actions)])
+            return ActionSet([_checked_action(space, number, choice) for number, choice in enumerate(actions)])
         if actions is not None and not isinstance(space, spaces.Box):
             raise ActionError(
                 f"actions is {actions}, a number of values along each dimension of a box, but the action space is "
@@ -58,7 +53,7 @@ class ActionSet:
         elif isinstance(space, spaces.MultiBinary):
             sizes = [range(2)] * int(np.prod(space.shape))
         elif isinstance(space, spaces.Box):
-            return ActionSet(_bins_of(space, DEFAULT_BINS if actions is None else actions))
+            return ActionSet(_values_of(space, DEFAULT_BINS if actions is None else actions))
         else:
             raise ActionError(
                 f"the action space is {space}, which no finite set stands for; give actions=[...], a list of actions"
@@ -72,11 +67,11 @@ class ActionSet:
 
     @staticmethod
     def from_description(choices: Sequence[Any], space: spaces.Space[Any] | None = None) -> ActionSet:
-        """A action_set from its description; with the action space, arrays get the space's type."""
+        """A set from its description; with the action space, actions have the space's type."""
         return ActionSet([choice if space is None else _as_action(space, choice) for choice in choices])
 
 
-def _bins_of(space: spaces.Box, bins: int) -> list[Any]:
+def _values_of(space: spaces.Box, bins: int) -> list[Any]:
     if not space.is_bounded("both"):
         raise ActionError(
             f"the action space {space} has no bounds; give actions=[...], a list of actions to explore by"
@@ -89,8 +84,8 @@ def _bins_of(space: spaces.Box, bins: int) -> list[Any]:
     return [_as_action(space, np.array(choice).reshape(space.shape)) for choice in itertools.product(*values)]
 
 
-def _checked(space: spaces.Space[Any], number: int, choice: Any) -> Any:
-    """One of the user's actions in the form the space has it."""
+def _checked_action(space: spaces.Space[Any], number: int, choice: Any) -> Any:
+    """One of the user's actions as the space would give it."""
     try:
         action = _as_action(space, choice)
     except (TypeError, ValueError):
@@ -101,7 +96,7 @@ def _checked(space: spaces.Space[Any], number: int, choice: Any) -> Any:
 
 
 def _as_action(space: spaces.Space[Any], choice: Any) -> Any:
-    """A plain number or list in the form the space has it."""
+    """A plain number or list as the space would give it: an array of its type and shape, if it gives arrays."""
     if isinstance(space, spaces.Discrete):
         return operator.index(choice)
     if isinstance(space, (spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)):
@@ -110,8 +105,8 @@ def _as_action(space: spaces.Space[Any], choice: Any) -> Any:
 
 
 def _check_number(number: int, space: spaces.Space[Any]) -> None:
-    if number > MOST_CHOICES:
+    if number > MAX_CHOICES:
         raise ActionError(
-            f"an action set for {space} would have {number:,} actions, more than {MOST_CHOICES:,}; give actions=[...], "
+            f"an action set for {space} would have {number:,} actions, more than {MAX_CHOICES:,}; give actions=[...], "
             "a list of the actions to explore by"
         )

@@ -1,7 +1,7 @@
-"""Who acts: a table over cells, or a policy that sees observations, behind one small interface.
+"""Actors: policies made ready to choose one action at a time, and the random numbers that they use.
 
-Random numbers come from one generator for each call of a world, seeded by the world's seed and the number of the call,
-so that a call's result depends on nothing else.
+Each call of a world has one random stream, seeded by the world's seed and the number of the call, so that a call's
+result depends on nothing else.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,14 +17,14 @@ from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, check_any_policy
 
-DRAWN_AT_ONCE = 4_096
-ACTORS_KEPT = 1_024
+BLOCK_SIZE = 4_096
+CACHED_ACTORS = 1_024
 
 
 class RandomStream:
-    """Uniform draws, one at a time but made in blocks, because a draw by itself costs a microsecond.
+    """Uniform random numbers, generated in blocks because generating a single one costs a microsecond.
 
-    ``block`` holds those that are drawn already, the next one last.
+    ``block`` holds those that are generated already, the next one last.
     """
 
     def __init__(self, seed: int) -> None:
@@ -34,86 +34,86 @@ class RandomStream:
     def uniform(self) -> float:
         """A number in [0, 1)."""
         if not self.block:
-            self.block = self.generator.random(DRAWN_AT_ONCE).tolist()
+            self.block = self.generator.random(BLOCK_SIZE).tolist()
         return self.block.pop()
 
     def stopping_time(self, gamma: float) -> int:
-        """How many steps a walk takes that stops with probability ``1 - gamma`` before each."""
+        """The number of steps of a walk that stops with probability ``1 - gamma`` before each."""
         return int(self.generator.geometric(1.0 - gamma)) - 1
 
-    def pick(self, thresholds: list[float]) -> int:
-        """A place, given what `cumulative` says of the probabilities of all places."""
-        return bisect_right(thresholds, self.uniform())
+    def choice(self, cumulative: list[float]) -> int:
+        """An index drawn by probabilities that `cumulate` has summed."""
+        return bisect_right(cumulative, self.uniform())
 
 
-def cumulative(probabilities: Floats) -> list[float]:
-    """Cumulative probabilities of all places but the last possible one, so that no rounding picks an impossible one."""
+def cumulate(probabilities: Floats) -> list[float]:
+    """Cumulative probabilities before the last possible index, so that no rounding picks an impossible one."""
     last = int(np.flatnonzero(probabilities)[-1])
-    thresholds: list[float] = np.cumsum(probabilities[:last]).tolist()
-    return thresholds
+    cumulative: list[float] = np.cumsum(probabilities[:last]).tolist()
+    return cumulative
 
 
 class TableActor:
-    """Acts by the row of a table that belongs to the cell; by no preference in a cell that was never met.
+    """Acts by the row of a table that belongs to the cell, and uniformly in a cell that was never met.
 
-    Rows are made ready when they are first needed: there may be many more cells than a walk ever sees.
+    Rows are cumulated when they are first needed: there may be many more cells than a walk ever sees.
     """
 
     def __init__(self, table: Floats, choices: list[Any]) -> None:
         self._table, self._choices = table, choices
-        self._rows: dict[int, list[float]] = {UNKNOWN: cumulative(np.full(len(choices), 1.0 / len(choices)))}
+        self._rows: dict[int, list[float]] = {UNKNOWN: cumulate(np.full(len(choices), 1.0 / len(choices)))}
 
-    def choose(self, observation: Any, cell: int, draws: RandomStream) -> tuple[int, Any]:
+    def choose(self, observation: Any, cell: int, stream: RandomStream) -> tuple[int, Any]:
         """The action's number, and the action."""
         try:
             row = self._rows[cell]
         except KeyError:
-            row = self._rows[cell] = cumulative(self._table[cell])
-        block = draws.block  # `draws.uniform()`, without the call
-        number = bisect_right(row, block.pop() if block else draws.uniform())
+            row = self._rows[cell] = cumulate(self._table[cell])
+        block = stream.block  # `stream.uniform()`, without the call
+        number = bisect_right(row, block.pop() if block else stream.uniform())
         return number, self._choices[number]
 
 
 class ObservationActor:
-    """Acts by a policy that sees the observation; its actions have no numbers."""
+    """Acts by a policy that sees observations; its actions have no numbers."""
 
     def __init__(self, policy: ObservationPolicy) -> None:
         self.policy = policy
 
-    def choose(self, observation: Any, cell: int, draws: RandomStream) -> tuple[int, Any]:
-        """No number, and the action."""
-        return -1, self.policy.act([observation], draws.generator)[0]
+    def choose(self, observation: Any, cell: int, stream: RandomStream) -> tuple[int, Any]:
+        """-1, and the action."""
+        return -1, self.policy.act([observation], stream.generator)[0]
 
 
-Actor = TableActor | ObservationActor
+Actor: TypeAlias = TableActor | ObservationActor
 
 
 class ActorCache:
-    """Who acts by which policy.
+    """Makes actors of policies, and keeps those of roll-ins, whose policies are the same in every call.
 
     Args:
         num_states: how many rows a table must have.
-        choices: the actions behind their numbers.
+        choices: the actions, in the order of their numbers.
     """
 
     def __init__(self, num_states: int, choices: list[Any]) -> None:
         self._num_states, self._choices = num_states, choices
-        self._known: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # policies are held, or ids would be reused
+        self._kept: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # by id; policies held, or ids would recur
 
-    def act_by(self, policy: Policy, name: str = "policy") -> Actor:
-        """Who acts by this policy, checked."""
+    def actor(self, policy: Policy, name: str = "policy") -> Actor:
+        """An actor for this policy, which is checked."""
         checked = check_any_policy(policy, self._num_states, len(self._choices), name=name)
-        return (
-            ObservationActor(checked) if isinstance(checked, ObservationPolicy) else TableActor(checked, self._choices)
-        )
+        if isinstance(checked, ObservationPolicy):
+            return ObservationActor(checked)
+        return TableActor(checked, self._choices)
 
-    def roll_in_by(self, policies: Sequence[Policy]) -> list[Actor]:
-        """Who acts by each policy of a roll-in, known again by identity: they are the same in every call."""
+    def roll_in_actors(self, policies: Sequence[Policy]) -> list[Actor]:
+        """An actor for each policy of a roll-in."""
         actors = []
         for place, policy in enumerate(policies):
-            if id(policy) not in self._known:
-                self._known[id(policy)] = (policy, self.act_by(policy, f"policy {place} of the roll-in"))
-                if len(self._known) > ACTORS_KEPT:
-                    self._known.popitem(last=False)
-            actors.append(self._known[id(policy)][1])
+            if id(policy) not in self._kept:
+                self._kept[id(policy)] = (policy, self.actor(policy, f"policy {place} of the roll-in"))
+                if len(self._kept) > CACHED_ACTORS:
+                    self._kept.popitem(last=False)
+            actors.append(self._kept[id(policy)][1])
         return actors

@@ -1,11 +1,11 @@
-"""Cells by name, as a command line gives them.
+"""Cells by name, as the command line's ``--cells`` gives them.
 
 - ``identity``: a `Discrete` observation is its own cell;
 - ``20``, ``20x20``, ``20x20:-1.2,-0.07:0.6,0.07``: a grid, with the observation space's bounds or with these;
-- ``quantiles:10``, ``quantiles:10x5``: cut where the observations of a warm-up fall;
-- ``hash``, ``hash:0.1``, ``hash:0.1,0.5``: cells as they are met, of equal observations, or of those rounded so;
+- ``quantiles:10``, ``quantiles:10x5``: cut at the quantiles of the observations of a warm-up;
+- ``hash``, ``hash:0.1``, ``hash:0.1,0.5``: one cell for each distinct observation, as it is or rounded to this width;
 - ``minigrid``: a MiniGrid's symbolic state;
-- ``module:function:COUNT``: what a function says, of ``COUNT`` cells.
+- ``module:function:COUNT``: an imported function with ``COUNT`` cells.
 """
 
 from __future__ import annotations
@@ -14,28 +14,36 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 from gymnasium import spaces
 
 from curious_explorer.errors import CellError
-from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells, QuantileCells, default_cells
-from curious_explorer.gym.hashed_cells import HashedCells, MiniGridCells
+from curious_explorer.gym.cells import (
+    Cells,
+    DiscreteCells,
+    Env,
+    FunctionCells,
+    GridCells,
+    HashedCells,
+    MiniGridCells,
+    QuantileCells,
+    default_cells,
+)
 
 FORMS = (
     "identity, 20, 20x20, 20x20:-1.2,-0.07:0.6,0.07, quantiles:10, hash, hash:0.1, minigrid or module:function:COUNT"
 )
 
 
-def named_cells(name: str | None, env: gymnasium.Env[Any, Any], *, max_cells: int | None = None) -> Cells:
+def named_cells(name: str | None, env: Env, *, max_cells: int | None = None) -> Cells:
     """The cells that a name stands for.
 
     Args:
-        name: see the top of this module; None where the choice is obvious.
-        env: whose observations they are of.
-        max_cells: how many there may be, for those that are discovered.
+        name: see the top of this module; None chooses by the environment.
+        env: the environment whose observations are mapped.
+        max_cells: how many cells may be discovered (``hash``, ``minigrid``).
     """
-    kind, _, rest = ("", "", "") if name is None else name.partition(":")
-    most: dict[str, Any] = {} if max_cells is None else {"max_cells": max_cells}
+    kind, _, rest = (name or "").partition(":")
+    limit: dict[str, Any] = {} if max_cells is None else {"max_cells": max_cells}
     if max_cells is not None and kind not in ("hash", "minigrid"):
         raise CellError(f"--max-cells is for cells that are discovered (hash, minigrid), but --cells is {name}")
     if name is None:
@@ -45,9 +53,10 @@ def named_cells(name: str | None, env: gymnasium.Env[Any, Any], *, max_cells: in
             raise CellError(f"--cells identity is for Discrete observations, but these are {env.observation_space}")
         return DiscreteCells(int(env.observation_space.n), int(env.observation_space.start))
     if name == "minigrid":
-        return MiniGridCells(**most)
+        return MiniGridCells(**limit)
     if kind == "hash":
-        return HashedCells(width=_widths(rest, name) if rest else None, **most)
+        widths = _numbers(rest, name) if rest else None
+        return HashedCells(width=widths[0] if widths and len(widths) == 1 else widths, **limit)
     if kind == "quantiles":
         return QuantileCells(_bins(rest, name))
     if kind.replace("x", "").isdecimal():
@@ -77,7 +86,7 @@ def _grid(bins: int | list[int], bounds: str, name: str, space: spaces.Space[Any
         low, _, high = bounds.partition(":")
         return GridCells(bins, _numbers(low, name), _numbers(high, name))
     if not isinstance(space, spaces.Box):
-        raise CellError(f"--cells {name} is a grid over numbers, but observations are in {space}; {_hint()}")
+        raise CellError(f"--cells {name} is a grid over numbers, but observations are in {space}; expected {FORMS}")
     if not space.is_bounded("both"):
         raise CellError(
             f"--cells {name} has no bounds, and neither has the observation space {space}; give them, as in "
@@ -93,11 +102,6 @@ def _bins(text: str, name: str) -> int | list[int]:
     return int(text) if len(parts) == 1 else [int(part) for part in parts]
 
 
-def _widths(text: str, name: str) -> float | list[float]:
-    numbers = _numbers(text, name)
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
 def _numbers(text: str, name: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
@@ -106,8 +110,4 @@ def _numbers(text: str, name: str) -> list[float]:
 
 
 def _unknown(name: str) -> CellError:
-    return CellError(f"--cells is {name!r}; {_hint()}")
-
-
-def _hint() -> str:
-    return f"expected {FORMS}"
+    return CellError(f"--cells is {name!r}; expected {FORMS}")

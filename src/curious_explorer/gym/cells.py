@@ -1,24 +1,30 @@
-"""Cells: the finite world that an agent makes of its observations.
+"""Cells: maps from the observations of an environment to finitely many numbers.
 
 Algorithm 2 counts visits of states, so an environment with continuous or structured observations needs a map from
-observations to finitely many cells. Each kind here is a small object that can be described as plain data, stored with a
-reset model and made again from its description.
+observations to finitely many cells. Each map can be described as plain data, stored with a reset model and made again
+from its description (`cells_from_description`).
 
 - `DiscreteCells`: a `Discrete` observation is its own cell;
 - `GridCells`: a box cut into equal bins, with given bounds;
-- `QuantileCells`: a box cut where the observations of a warm-up fall, for spaces without bounds;
-- `HashedCells`: cells are discovered as they are met, in that order (see `hashed_cells`);
-- `MiniGridCells`: a MiniGrid's symbolic state, discovered likewise;
-- `FunctionCells`: whatever the user's function says.
+- `QuantileCells`: a box cut at the quantiles of the observations of a warm-up, for spaces without bounds;
+- `HashedCells`: one cell for each distinct observation, discovered as they are met;
+- `MiniGridCells`: the symbolic state of a MiniGrid, discovered likewise;
+- `FunctionCells`: the user's function.
+
+Discovered cells are numbered in the order in which they are met, up to a number fixed beforehand. A cell that was never
+met has no number yet, but there is room for it: to the explorer it is a state that was never visited, so that meeting
+it for the first time is rewarded like any other poorly visited state.
 """
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import math
 import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -29,9 +35,10 @@ from numpy.typing import ArrayLike
 from curious_explorer.errors import CellError, ObservationError
 from curious_explorer.validation import check_count
 
+Env = gymnasium.Env[Any, Any]
 UNKNOWN = -1
 """The cell of an observation that was never met, where no cell may be added."""
-Env = gymnasium.Env[Any, Any]
+_MOVABLE = ("key", "ball", "box")  # what a MiniGrid agent can carry
 
 
 class Cells(ABC):
@@ -42,27 +49,27 @@ class Cells(ABC):
 
     @abstractmethod
     def index(self, observation: Any, env: Env | None) -> int:
-        """The cell of an observation; ``env`` is where it was made, for those that look behind it."""
+        """The cell of an observation; ``env`` made it, for maps that need more than the observation."""
 
     def check_space(self, space: spaces.Space[Any]) -> None:
-        """Refuse observations that this map cannot be meant for, where that can be told before any is seen."""
+        """Refuse an observation space that this map cannot be meant for."""
         return
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """The map as plain data, ``kind`` among it; what was discovered is not part of it."""
+        """The map as plain data, its ``kind`` included; discovered cells are not part of it."""
 
     @property
     def function(self) -> Callable[[Any], Any] | None:
-        """The user's function behind this map, where there is one: what cannot be stored."""
+        """The user's function in this map, or None; it cannot be stored."""
         return None
 
     def discovered(self) -> list[str]:
-        """The cells met so far, in order, for maps that grow; empty for others."""
+        """The keys of the cells met so far, in order; empty for maps that discover none."""
         return []
 
     def recalling(self, discovered: Sequence[str], *, growing: bool) -> Cells:
-        """The same map with these cells discovered; unless it is growing, others are `UNKNOWN` from now on."""
+        """A copy with these cells discovered; unless it is growing, all others are `UNKNOWN`."""
         return self
 
 
@@ -94,25 +101,23 @@ class DiscreteCells(Cells):
         return {"kind": "discrete", "count": self.count, "start": self._start}
 
 
-class _CutCells(Cells):
-    """A box cut by inner edges along each dimension; what lies outside belongs to the outermost cells."""
+class _BoxCells(Cells):
+    """A box cut at inner edges along each dimension; observations outside the box belong to the outermost cells."""
 
     def __init__(self) -> None:
-        self._cuts: list[list[float]] | None = None  # the inner edges along each dimension, once they are known
+        self._edges: list[list[float]] | None = None  # the inner edges along each dimension, once they are known
         self._strides: list[int] = []
         self.count = 0
 
-    def _cut(self, inner: Sequence[ArrayLike]) -> None:
-        """Fix the edges."""
-        self._cuts = []
-        for dimension, edges in enumerate(inner):
-            array = np.array(edges, dtype=np.float64).ravel()
+    def _set_edges(self, edges: Sequence[ArrayLike]) -> None:
+        arrays = [np.array(along, dtype=np.float64).ravel() for along in edges]
+        for dimension, array in enumerate(arrays):
             if not np.isfinite(array).all() or (np.diff(array) < 0).any():
                 raise CellError(
                     f"the edges of dimension {dimension} are {array}, expected finite numbers that increase"
                 )
-            self._cuts.append(array.tolist())
-        bins = [len(edges) + 1 for edges in self._cuts]
+        self._edges = [array.tolist() for array in arrays]
+        bins = [len(array) + 1 for array in arrays]
         self._strides = [math.prod(bins[dimension + 1 :]) for dimension in range(len(bins))]
         self.count = math.prod(bins)
 
@@ -122,25 +127,25 @@ class _CutCells(Cells):
             values = observation.tolist()
             total = sum(values)  # NaN if one of them is
             if total == total and len(values) == len(self._strides):
-                return sum(map(operator.mul, map(bisect_right, self._cuts, values), self._strides))  # type: ignore[arg-type]
+                return sum(map(operator.mul, map(bisect_right, self._edges, values), self._strides))  # type: ignore[arg-type]
         except (AttributeError, TypeError):  # not the common case of a flat array
             pass
-        return self._index_carefully(observation)
+        return self._index_checked(observation)
 
-    def _index_carefully(self, observation: Any) -> int:
-        """The cell of an observation that is no flat array of finite numbers, or what is wrong with it."""
-        if self._cuts is None:
+    def _index_checked(self, observation: Any) -> int:
+        """The same for any array of numbers; raises what is wrong with anything else."""
+        if self._edges is None:
             raise CellError("the quantiles are not known yet; GymWorld(env, cells=...) finds them in a warm-up")
         try:
             values = np.asarray(observation, dtype=np.float64).ravel()
         except (TypeError, ValueError):
             raise ObservationError(
-                f"the observation is {observation!r}, expected an array of {len(self._cuts)} numbers; for Dict or "
+                f"the observation is {observation!r}, expected an array of {len(self._edges)} numbers; for Dict or "
                 "Tuple observations give cells=FunctionCells(function, count)"
             ) from None
-        if len(values) != len(self._cuts):
+        if len(values) != len(self._edges):
             raise ObservationError(
-                f"the observation has {len(values)} numbers, but the cells were made for {len(self._cuts)}; give bins "
+                f"the observation has {len(values)} numbers, but the cells were made for {len(self._edges)}; give bins "
                 "and bounds for each number, or cells=FunctionCells(function, count) to use some of them"
             )
         if np.isnan(values).any():
@@ -148,25 +153,25 @@ class _CutCells(Cells):
                 f"the observation is {values.tolist()}, which has NaN in it; repair the environment, or map NaN to a "
                 "number in a wrapper"
             )
-        places = [bisect_right(edges, value) for edges, value in zip(self._cuts, values.tolist(), strict=True)]
+        places = [bisect_right(edges, value) for edges, value in zip(self._edges, values.tolist(), strict=True)]
         return sum(place * stride for place, stride in zip(places, self._strides, strict=True))
 
     def check_space(self, space: spaces.Space[Any]) -> None:
-        """Refuse what is no box, or one of another dimension."""
+        """Refuse a space that is no box, or a box of another dimension."""
         if isinstance(space, (spaces.Dict, spaces.Tuple)):
             raise CellError(
                 f"{type(self).__name__} cuts boxes of numbers, but observations are in {space}; give "
                 "cells=FunctionCells(function, count) or HashedCells(key=function)"
             )
         numbers = 1 if not space.shape else math.prod(space.shape)
-        if self._cuts is not None and numbers != len(self._cuts):
+        if self._edges is not None and numbers != len(self._edges):
             raise CellError(
-                f"{type(self).__name__} was made for {len(self._cuts)} numbers, but an observation in {space} has "
+                f"{type(self).__name__} was made for {len(self._edges)} numbers, but an observation in {space} has "
                 f"{numbers}; give bins and bounds for each of them, or cells=FunctionCells(function, count) to use some"
             )
 
 
-class GridCells(_CutCells):
+class GridCells(_BoxCells):
     """A box cut into equal bins.
 
     Args:
@@ -186,18 +191,18 @@ class GridCells(_CutCells):
         self._bins = _bins(bins, len(lows))
         self._low, self._high = lows, highs
         pieces = zip(lows, highs, self._bins, strict=True)
-        self._cut([np.linspace(first, last, number + 1)[1:-1] for first, last, number in pieces])
+        self._set_edges([np.linspace(first, last, number + 1)[1:-1] for first, last, number in pieces])
 
     def description(self) -> dict[str, Any]:
         """As plain data."""
         return {"kind": "grid", "bins": self._bins, "low": self._low.tolist(), "high": self._high.tolist()}
 
 
-class QuantileCells(_CutCells):
+class QuantileCells(_BoxCells):
     """A box cut so that the observations of a warm-up fall into each bin of a dimension equally often.
 
-    For spaces without bounds. The world takes the warm-up's steps (they are counted) and fixes the edges then: a table
-    learned on cells that moved would mean nothing.
+    For spaces without bounds. `GymWorld` takes the warm-up's steps (they are counted) and then fixes the edges: a
+    table learned on cells that move would mean nothing.
 
     Args:
         bins: how many along each dimension, or one number for all.
@@ -212,15 +217,15 @@ class QuantileCells(_CutCells):
         self._bins = bins
         self.warm_up = check_count(warm_up, "warm_up", least=1)
         if edges is not None:
-            self._cut(edges)
+            self._set_edges(edges)
 
     @property
     def fitted(self) -> bool:
         """Whether the edges are known."""
-        return self._cuts is not None
+        return self._edges is not None
 
     def fitted_to(self, observations: Sequence[Any]) -> QuantileCells:
-        """The same with its edges fixed by the observations of a warm-up, shape (N, D)."""
+        """A copy whose edges are the quantiles of these observations, shape (N, D)."""
         seen = np.array(observations, dtype=np.float64).reshape(len(observations), -1)
         if not np.isfinite(seen).all():
             raise ObservationError(
@@ -234,11 +239,11 @@ class QuantileCells(_CutCells):
     def description(self) -> dict[str, Any]:
         """As plain data."""
         bins = self._bins if isinstance(self._bins, int) else list(self._bins)
-        return {"kind": "quantiles", "bins": bins, "warm_up": self.warm_up, "edges": self._cuts}
+        return {"kind": "quantiles", "bins": bins, "warm_up": self.warm_up, "edges": self._edges}
 
 
 class FunctionCells(Cells):
-    """Cells by the user's function.
+    """Cells given by the user's function.
 
     Args:
         function: from an observation to a cell, a whole number from 0 to ``count - 1``.
@@ -257,7 +262,7 @@ class FunctionCells(Cells):
         return self._function
 
     def index(self, observation: Any, env: Env | None) -> int:
-        """What the function says, checked."""
+        """What the function returns, checked."""
         try:
             cell = self._function(observation)
         except CellError:
@@ -275,9 +280,152 @@ class FunctionCells(Cells):
         return int(cell)
 
     def description(self) -> dict[str, Any]:
-        """As plain data; the function itself cannot be stored and must be given again."""
-        name = f"{getattr(self._function, '__module__', '?')}:{getattr(self._function, '__qualname__', '?')}"
-        return {"kind": "function", "count": self.count, "function": name}
+        """As plain data."""
+        return {"kind": "function", "count": self.count, "function": _name_of(self._function)}
+
+
+class DiscoveredCells(Cells):
+    """Cells that are discovered as they are met: a key for each observation, and a number for each key."""
+
+    def __init__(self, max_cells: int) -> None:
+        self.count = check_count(max_cells, "max_cells", least=1)
+        self._number: dict[str, int] = {}
+        self._growing = True
+
+    @abstractmethod
+    def key(self, observation: Any, env: Env | None) -> str:
+        """A string that is the same for all observations of one cell, and different for others."""
+
+    def index(self, observation: Any, env: Env | None) -> int:
+        """The number of the observation's cell; the next free one if it was never met."""
+        key = self.key(observation, env)
+        number = self._number.get(key)
+        if number is not None:
+            return number
+        if not self._growing:
+            return UNKNOWN
+        if len(self._number) == self.count:
+            raise CellError(
+                f"there are more than {self.count:,} cells; give {type(self).__name__} a larger max_cells "
+                "(--max-cells), or coarser cells"
+            )
+        self._number[key] = len(self._number)
+        return len(self._number) - 1
+
+    def discovered(self) -> list[str]:
+        """The keys met so far, in order."""
+        return list(self._number)
+
+    def recalling(self, discovered: Sequence[str], *, growing: bool) -> Cells:
+        """A copy with these cells discovered."""
+        if len(discovered) > self.count or len(set(discovered)) != len(discovered):
+            raise CellError(
+                f"{len(discovered):,} cells were discovered, expected at most {self.count:,}, all different"
+            )
+        copied = copy.copy(self)
+        copied._number = {key: number for number, key in enumerate(discovered)}
+        copied._growing = growing
+        return copied
+
+
+class HashedCells(DiscoveredCells):
+    """Each distinct observation is a cell, after rounding or by the user's key function.
+
+    Args:
+        max_cells: how many there may be.
+        width: numbers are rounded to multiples of this, one for all dimensions or one for each; None leaves them.
+        key: from an observation to anything made of numbers and strings; observations with equal keys share a cell.
+    """
+
+    def __init__(
+        self,
+        max_cells: int = 10_000,
+        *,
+        width: float | Sequence[float] | None = None,
+        key: Callable[[Any], Any] | None = None,
+    ) -> None:
+        super().__init__(max_cells)
+        if key is not None and width is not None:
+            raise CellError("HashedCells was given both width and key; the key function can round by itself")
+        self._width = None if width is None else np.array(width, dtype=np.float64)
+        if self._width is not None and not (np.isfinite(self._width) & (self._width > 0.0)).all():
+            raise CellError(f"width is {width}, expected positive numbers")
+        self._key = key
+
+    @property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The user's function."""
+        return self._key
+
+    def key(self, observation: Any, env: Env | None) -> str:
+        """A digest of the rounded observation."""
+        if self._key is not None:
+            return _digest(_content(self._key(observation)))
+        if isinstance(observation, dict):
+            raise ObservationError(
+                "the observation is a dict; give HashedCells(key=function) to say what of it tells cells apart"
+            )
+        array = np.asarray(observation)
+        if array.dtype.kind not in "fiub":
+            raise ObservationError(
+                f"the observation is {observation!r}, expected numbers; give HashedCells(key=function) to say what of "
+                "it tells cells apart"
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ObservationError(f"the observation is {array}, expected finite numbers; repair the environment")
+        if self._width is not None:
+            array = np.floor(array / self._width)
+        return _digest(_content(array))
+
+    def check_space(self, space: spaces.Space[Any]) -> None:
+        """Refuse a width for each dimension if the dimensions are others."""
+        if self._width is not None and self._width.ndim > 0 and space.shape != self._width.shape:
+            raise CellError(
+                f"width is {self._width.tolist()}, but observations in {space} have shape {space.shape}; give one "
+                "width for all numbers, or one for each"
+            )
+
+    def description(self) -> dict[str, Any]:
+        """As plain data."""
+        width = None if self._width is None else self._width.tolist()
+        key = None if self._key is None else _name_of(self._key)
+        return {"kind": "hashed", "max_cells": self.count, "width": width, "key": key}
+
+
+class MiniGridCells(DiscoveredCells):
+    """The symbolic state of a MiniGrid: where the agent is and looks, what it carries, and what it has changed.
+
+    It looks at the environment itself, since an observation shows only what the agent sees. Walls are left out, so it
+    suits a layout that is the same in every episode (``minigrid.wrappers.ReseedWrapper``), or tells rooms apart only by
+    what is in them.
+
+    Args:
+        max_cells: how many there may be.
+        things: whether it matters where movable things lie. That is the whole state, but every place where a key was
+            dropped makes all the others new again; left out, as by default, exploration is drawn to doors instead.
+    """
+
+    def __init__(self, max_cells: int = 5_000, *, things: bool = False) -> None:
+        super().__init__(max_cells)
+        self._things = bool(things)
+
+    def key(self, observation: Any, env: Env | None) -> str:
+        """The symbolic state as text."""
+        grid: Any = None if env is None else env.unwrapped
+        if grid is None or not hasattr(grid, "agent_pos"):
+            raise CellError(f"MiniGridCells needs a MiniGrid environment in this process, got {grid}")
+        column, row = (int(place) for place in grid.agent_pos)
+        carried = "" if grid.carrying is None else f"{grid.carrying.type}/{grid.carrying.color}"
+        things = [
+            f"{place}{thing.type}{thing.color}{int(getattr(thing, 'is_open', 0))}{int(getattr(thing, 'is_locked', 0))}"
+            for place, thing in enumerate(grid.grid.grid)
+            if thing is not None and (thing.type == "door" or (self._things and thing.type in _MOVABLE))
+        ]
+        return f"{column},{row},{int(grid.agent_dir)};{carried};{' '.join(things)}"
+
+    def description(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": "minigrid", "max_cells": self.count, "things": self._things}
 
 
 def default_cells(space: spaces.Space[Any]) -> Cells:
@@ -295,6 +443,46 @@ def default_cells(space: spaces.Space[Any]) -> Cells:
     )
 
 
+def cells_from_description(description: Mapping[str, Any], function: Callable[[Any], Any] | None = None) -> Cells:
+    """The cells of which `Cells.description` said this; ``function`` is the user's, if they were made by one."""
+    kind = dict(description).get("kind")
+    try:
+        if kind == "discrete":
+            return DiscreteCells(description["count"], description["start"])
+        if kind == "grid":
+            return GridCells(description["bins"], description["low"], description["high"])
+        if kind == "quantiles":
+            return QuantileCells(description["bins"], warm_up=description["warm_up"], edges=description["edges"])
+        if kind == "minigrid":
+            return MiniGridCells(description["max_cells"], things=description["things"])
+        if kind == "hashed":
+            key = None if description["key"] is None else function or MissingFunction(description["key"])
+            return HashedCells(description["max_cells"], width=description["width"], key=key)
+        if kind == "function":
+            return FunctionCells(function or MissingFunction(description["function"]), description["count"])
+    except KeyError as error:
+        raise CellError(f"the description of {kind} cells has no {error}") from None
+    raise CellError(f"unknown kind of cells {kind!r}; a newer version may know it")
+
+
+class MissingFunction:
+    """In the place of the user's function, which cannot be stored and was not given again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, observation: Any) -> Any:
+        """Refuse to map an observation."""
+        raise self.error()
+
+    def error(self) -> CellError:
+        """Which function is missing, and how to give it."""
+        return CellError(
+            f"the cells were made by the function {self.name}, which cannot be stored; give it again: "
+            f"ResetModel.load(folder, cell_function=...), or --cell-function {self.name} on the command line"
+        )
+
+
 def _bins(bins: int | Sequence[int], dimensions: int) -> list[int]:
     numbers = [bins] * dimensions if isinstance(bins, int) else [int(number) for number in bins]
     if len(numbers) != dimensions or min(numbers) < 1:
@@ -303,3 +491,23 @@ def _bins(bins: int | Sequence[int], dimensions: int) -> list[int]:
             "observation"
         )
     return numbers
+
+
+def _name_of(function: Callable[[Any], Any]) -> str:
+    if isinstance(function, MissingFunction):
+        return function.name
+    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', '?')}"
+
+
+def _content(value: Any) -> bytes:
+    """A value as bytes; equal numbers have equal bytes, whatever their type."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        numbers = value.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        return repr(value.shape).encode() + numbers.tobytes()
+    if isinstance(value, (tuple, list)):
+        return b"(" + b",".join(_content(item) for item in value) + b")"
+    return repr(value.item() if isinstance(value, np.generic) else value).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()

@@ -26,20 +26,18 @@ from numpy.typing import NDArray
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
-from curious_explorer.gym.cells import Cells, QuantileCells
+from curious_explorer.gym.cells import Cells, Env, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.online import OnlineAgent, check_quota
-from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector
-from curious_explorer.gym.single_environment import SingleEnvironment
-from curious_explorer.gym.time_limits import Env
-from curious_explorer.gym.vector_environment import (
+from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector, random_observations
+from curious_explorer.gym.stepped_environments import (
     VECTORIZATIONS,
+    SingleEnvironment,
     SteppedEnvironments,
     VectorEnvironment,
     make_vector_environment,
 )
-from curious_explorer.gym.warm_up import random_observations
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds import random_streams as random
 from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator, RewardRule
@@ -126,7 +124,7 @@ class GymWorld(World):
             return SingleEnvironment(first, discretisation)
         maker = maker_of(env)
         first.close()
-        return make_vector_environment([maker] * num_envs, vectorization, discretisation)
+        return make_vector_environment(maker, num_envs, vectorization, discretisation)
 
     # What it is ---------------------------------------------------------------------------------------------------
 
@@ -200,14 +198,14 @@ class GymWorld(World):
         """The cells in which ``count`` independent walks end."""
         sampler = self._sampler(roll_in)
         ends = np.zeros(check_count(count, "count"), dtype=np.int32)
-        draws, seeds = self._next_draws()
+        stream, seeds = self._next_stream()
 
         def finish(rollout: Rollout) -> None:
             ends[rollout.number] = rollout.cell
 
         self._life = None  # the environment is needed
-        collector = RolloutCollector(self._lanes, draws, seeds, finish)
-        collector.run(Rollout(number, sampler, draws) for number in range(len(ends)))
+        collector = RolloutCollector(self._lanes, stream, seeds, finish)
+        collector.run(Rollout(number, sampler, stream) for number in range(len(ends)))
         return ends
 
     def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
@@ -215,17 +213,17 @@ class GymWorld(World):
         checked = check_any_policy(policy, self.num_states, self.num_actions)
         shape = (self.num_states, self.num_actions)
         accumulator = EpisodeAccumulator(checked, batch, shape, f"the environment {self.discretisation.environment}")
-        actor, sampler = self._actors.act_by(checked), self._sampler(batch.reset)
-        draws, seeds = self._next_draws()
+        actor, sampler = self._actors.actor(checked), self._sampler(batch.reset)
+        stream, seeds = self._next_stream()
 
         def finish(rollout: Rollout) -> None:
             assert rollout.trajectory is not None
             accumulator.add(rollout.trajectory, rollout.cell, rollout.terminated)
 
         self._life = None  # the environment is needed
-        collector = RolloutCollector(self._lanes, draws, seeds, finish, batch.max_samples)
-        collector.run(Rollout(number, sampler, draws, actor, batch.horizon) for number in range(batch.episodes))
-        return accumulator.result(collector.taken)
+        collector = RolloutCollector(self._lanes, stream, seeds, finish, batch.max_samples)
+        collector.run(Rollout(number, sampler, stream, actor, batch.horizon) for number in range(batch.episodes))
+        return accumulator.result(collector.steps)
 
     def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
         """Begin an episode where a roll-in ends; see `World.begin`."""
@@ -246,7 +244,7 @@ class GymWorld(World):
         if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
             raise ValueError(f"action is {action!r}, expected a whole number from 0 to {self.num_actions - 1}")
         event = self._life.step(int(action))
-        return Step(event.cell, event.reward, event.terminated, truncated=event.stuck)
+        return Step(event.cell, event.reward, event.terminated, truncated=event.truncated)
 
     def follow(  # type: ignore[override]
         self,
@@ -263,7 +261,7 @@ class GymWorld(World):
         fresh: bool = False,
     ) -> Followed:
         """Act by a policy until it is worth thinking again; see `World.follow`."""
-        actor = self._actors.act_by(policy)
+        actor = self._actors.actor(policy)
         if quota is not None:
             check_quota(quota, (self.num_states, self.num_actions))
         if max_episodes is not None:
@@ -321,22 +319,22 @@ class GymWorld(World):
 
     def _living(self, fresh: bool = False) -> OnlineAgent:
         """The life in progress, on this call's own random numbers; another one where there is none."""
-        draws, seeds = self._next_draws()
+        stream, seeds = self._next_stream()
         if self._life is None or fresh:
-            self._life = OnlineAgent(self._lanes, draws, seeds)
-        self._life.renew(draws)
+            self._life = OnlineAgent(self._lanes, stream, seeds)
+        self._life.renew(stream)
         return self._life
 
     def _fitted(self, discretisation: Discretisation, env: Env) -> Discretisation:
         """Let cells that are cut by quantiles see some observations first; these steps are counted, too."""
         if not isinstance(discretisation.cells, QuantileCells) or discretisation.cells.fitted:
             return discretisation
-        draws, seeds = self._next_draws()
-        seen = random_observations(env, discretisation, discretisation.cells.warm_up, draws, next(seeds))
+        stream, seeds = self._next_stream()
+        seen = random_observations(env, discretisation, discretisation.cells.warm_up, stream, next(seeds))
         self._elsewhere += discretisation.cells.warm_up
         return discretisation._replace(cells=discretisation.cells.fitted_to(seen))
 
-    def _next_draws(self) -> tuple[RandomStream, Iterator[int]]:
+    def _next_stream(self) -> tuple[RandomStream, Iterator[int]]:
         """Random numbers that no call has used before, and seeds for the lanes of the environment."""
         key = int(random.stream_key(self._seed, np.uint64(self._calls)))
         self._calls += 1

@@ -1,24 +1,24 @@
-"""Making environments: from an id, a function, or an environment that is there already."""
+"""Making environments: from an id, a function, or another environment."""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from curious_explorer.environments.naming import gymnasium_id_of, make_with, split_arguments
-from curious_explorer.gym.time_limits import Env
+from curious_explorer.gym.cells import Env
 
 
 def make_by_id(name: str, **arguments: Any) -> Env:
-    """The environment of an id, with arguments after a question mark if there are any (see `split_arguments`).
-
-    The nearest one is suggested for an id that is unknown.
-    """
+    """The environment of an id, with arguments after a question mark if there are any (see `split_arguments`)."""
     identifier, given = split_arguments(name)
-    _import_namespace(identifier)
+    _import_package(identifier)
     if identifier.rpartition(":")[2] not in gymnasium.registry:
         close = difflib.get_close_matches(identifier, gymnasium.registry, n=1, cutoff=0.5)
         likely = gymnasium_id_of(name) or (close[0] if close else None)
@@ -31,9 +31,9 @@ def make_by_id(name: str, **arguments: Any) -> Env:
 
 
 def maker_of(env: str | Env | Callable[[], Env]) -> Callable[[], Env]:
-    """A function that makes another environment like this one."""
+    """A function that makes another environment like this one; it can be pickled unless the user's own cannot."""
     if isinstance(env, str):
-        return ById(env)
+        return partial(make_by_id, env)
     if not isinstance(env, gymnasium.Env):
         return env
     if env.spec is None:
@@ -41,52 +41,29 @@ def maker_of(env: str | Env | Callable[[], Env]) -> Callable[[], Env]:
             f"{env} was not made by gymnasium.make, so that no second one like it can be made; give a function that "
             "makes the environment: GymWorld(lambda: MyEnv(...), ...)"
         )
-    return LikeThis(env)
+    return partial(_make_by_spec, env.spec, env.observation_space, env.action_space)
 
 
-class ById:
-    """Makes the environment of an id; an object rather than a lambda, so that it can be sent to a process."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self) -> Env:
-        """Make one."""
-        return make_by_id(self._name)
-
-
-class LikeThis:
-    """Makes an environment by the spec of another, wrappers included."""
-
-    def __init__(self, env: Env) -> None:
-        self._spec = env.spec
-        self._spaces = (env.observation_space, env.action_space)
-
-    def __call__(self) -> Env:
-        """Make one, and check that it is alike: a wrapper that Gymnasium keeps no record of would be missing."""
-        assert self._spec is not None
-        made = gymnasium.make(self._spec, disable_env_checker=True)
-        if (made.observation_space, made.action_space) != self._spaces:
-            raise ValueError(
-                f"a second environment made by the spec of {self._spec.id} has other spaces than the first: a wrapper "
-                "is missing that Gymnasium keeps no record of; give a function that makes the environment: "
-                "GymWorld(lambda: MyWrapper(gymnasium.make(...)), ...)"
-            )
-        return made
+def _make_by_spec(spec: EnvSpec, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> Env:
+    """An environment by the spec of another, wrappers included, unless Gymnasium has kept no record of one."""
+    made = gymnasium.make(spec, disable_env_checker=True)
+    if (made.observation_space, made.action_space) != (observation_space, action_space):
+        raise ValueError(
+            f"a second environment made by the spec of {spec.id} has other spaces than the first: a wrapper is missing "
+            "that Gymnasium keeps no record of; give a function that makes the environment: "
+            "GymWorld(lambda: MyWrapper(gymnasium.make(...)), ...)"
+        )
+    return made
 
 
-def _import_namespace(name: str) -> None:
-    """Import the package whose import registers the id, for the few that everybody knows."""
-    if name.startswith("MiniGrid-"):
-        try:
-            import minigrid  # noqa: F401
-        except ModuleNotFoundError as error:
+def _import_package(name: str) -> None:
+    """Import the package that registers an id: MiniGrid's, or the one named before a colon."""
+    package = "minigrid" if name.startswith("MiniGrid-") else name.partition(":")[0] if ":" in name else None
+    if package is None:
+        return
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if package == "minigrid":
             raise ValueError(f"{name} needs the package minigrid: pip install 'curious-explorer[gym]'") from error
-    elif ":" in name:
-        import importlib
-
-        package = name.partition(":")[0]
-        try:
-            importlib.import_module(package)
-        except ModuleNotFoundError as error:
-            raise ValueError(f"{name} names the package {package}, which is not installed") from error
+        raise ValueError(f"{name} names the package {package}, which is not installed") from error

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.actors import Actor, RandomStream
-from curious_explorer.gym.rollouts import LOST_IN_A_ROW, RollInSampler, nowhere_to_start, roll_in_along
-from curious_explorer.gym.single_environment import SingleEnvironment
-from curious_explorer.gym.vector_environment import EnvironmentStep, SteppedEnvironments
+from curious_explorer.gym.rollouts import RollInSampler, reset_by_roll_in
+from curious_explorer.gym.stepped_environments import EnvironmentStep, SingleEnvironment, SteppedEnvironments
 from curious_explorer.worlds.episode_accumulator import RewardRule, TransitionCounter, refuse_reward
 from curious_explorer.worlds.online_kernels import update_q
 from curious_explorer.worlds.world import Followed, QProgress, QRule, QTable
@@ -40,13 +39,13 @@ class OnlineAgent:
     ``standing`` is whether an episode is in progress.
     """
 
-    def __init__(self, lanes: SteppedEnvironments, draws: RandomStream, seeds: Iterator[int]) -> None:
+    def __init__(self, lanes: SteppedEnvironments, stream: RandomStream, seeds: Iterator[int]) -> None:
         if not isinstance(lanes, SingleEnvironment):
             raise ValueError(
                 f"this world steps {lanes.count} environments together, but one life is led in one; make the world "
                 "with num_envs=1 for single steps and for optimizers that learn at every step"
             )
-        self._lane, self._draws, self._seeds = lanes, draws, seeds
+        self._lane, self._stream, self._seeds = lanes, stream, seeds
         self._seeded = self.standing = False
         self._age = 0
 
@@ -55,25 +54,18 @@ class OnlineAgent:
         """Where the agent stands."""
         return self._lane.cells[0]
 
-    def renew(self, draws: RandomStream) -> None:
+    def renew(self, stream: RandomStream) -> None:
         """Go on with other random numbers."""
-        self._draws = draws
+        self._stream = stream
 
     def restart(self, sampler: RollInSampler, most_steps: int | None = None) -> int:
         """Begin an episode; returns the cell. Where the steps do not suffice, nothing is standing afterwards."""
         self.standing = False
-        last = None if most_steps is None else self._lane.steps + most_steps
-        for _ in range(LOST_IN_A_ROW):
-            self._lane.reset(seed=None if self._seeded else next(self._seeds))
-            self._seeded = True
-            if roll_in_along(self._lane, sampler.draw(self._draws), self._draws, last):
-                self._lane.turn_back_time_limits()
-                self.standing = True
-                self._age = 0
-                return self.cell
-            if last is not None and self._lane.steps >= last:
-                return self.cell
-        nowhere_to_start()
+        seed = None if self._seeded else next(self._seeds)
+        self._seeded = True
+        begun = reset_by_roll_in(self._lane, sampler, self._stream, seed=seed, max_steps=most_steps)
+        self.standing, self._age = begun is not None, 0
+        return self.cell
 
     def step(self, number: int) -> EnvironmentStep:
         """Take the action of this number."""
@@ -82,7 +74,7 @@ class OnlineAgent:
     def _act(self, action: Any) -> EnvironmentStep:
         event = self._lane.step(action)
         self._age += 1
-        if event.terminated or event.stuck:
+        if event.terminated or event.truncated:
             self.standing = False
         return event
 
@@ -104,7 +96,7 @@ class OnlineAgent:
         ends: NDArray[np.int64] = np.zeros(len(pay.for_ever), dtype=np.int64)
 
         def choose() -> tuple[int, Any]:
-            return actor.choose(self._lane.observations[0], self.cell, self._draws)
+            return actor.choose(self._lane.observations[0], self.cell, self._stream)
 
         def notice(cell: int, number: int, earned: float, event: EnvironmentStep) -> bool:
             notes.add(cell, number, event.cell, event.reward)
@@ -133,12 +125,12 @@ class OnlineAgent:
         choices = self._lane.discretisation.action_set.choices
 
         def choose() -> tuple[int, Any]:
-            if rule.epsilon > 0.0 and self._draws.uniform() < rule.epsilon:
-                number = int(self._draws.uniform() * len(choices))
+            if rule.epsilon > 0.0 and self._stream.uniform() < rule.epsilon:
+                number = int(self._stream.uniform() * len(choices))
             else:
                 row = table.bounds[self.cell]
                 best = np.flatnonzero(row == row.max())
-                number = int(best[int(self._draws.uniform() * len(best))])
+                number = int(best[int(self._stream.uniform() * len(best))])
             return number, choices[number]
 
         def notice(cell: int, number: int, earned: float, event: EnvironmentStep) -> bool:

@@ -1,12 +1,50 @@
-"""`RestartWrapper`: train anything from the resets that exploration found."""
+"""`RestartWrapper`: train any learner from the resets that exploration found."""
 
 from __future__ import annotations
 
-import gymnasium
+from typing import Any
 
-from curious_explorer.gym.roll_in_wrapper import RollInWrapper
-from curious_explorer.gym.time_limits import Env
+import gymnasium
+import numpy as np
+
+from curious_explorer.gym.action_set import ActionSet
+from curious_explorer.gym.actors import ActorCache, RandomStream
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.rollouts import RollInSampler, reset_by_roll_in
+from curious_explorer.gym.stepped_environments import SingleEnvironment
 from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.worlds.roll_in import RollIn
+
+ROLL_IN_STEPS, ROLL_IN_RESTARTS = "roll_in_steps", "roll_in_restarts"
+"""What ``info`` of a reset says: the steps taken to get there, and how many roll-ins terminated and were repeated."""
+
+
+class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose episodes begin where a roll-in ends, with all of their time limit ahead.
+
+    Args:
+        env: the environment.
+        roll_in: how to reach a start from the environment's own.
+        discretisation: the cells and actions that the roll-in's policies are tables over.
+    """
+
+    def __init__(self, env: Env, roll_in: RollIn, discretisation: Discretisation) -> None:
+        super().__init__(env)
+        action_set = ActionSet.from_description(discretisation.action_set.choices, env.action_space)
+        self._single = SingleEnvironment(env, discretisation.frozen()._replace(action_set=action_set))
+        self._sampler = RollInSampler(roll_in, ActorCache(discretisation.cells.count, action_set.choices))
+        self._stream = RandomStream(int(np.random.SeedSequence().generate_state(1)[0]))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; ``info["roll_in_steps"]`` says how many steps it took to get there."""
+        if seed is not None:
+            self._stream = RandomStream(seed)
+        single = self._single
+        before = single.steps
+        restarts = reset_by_roll_in(single, self._sampler, self._stream, seed=seed, options=options)
+        roll_in_info = {ROLL_IN_STEPS: single.steps - before, ROLL_IN_RESTARTS: restarts}
+        return single.observations[0], {**single.info, **roll_in_info}
 
 
 class RestartWrapper(RollInWrapper, gymnasium.utils.RecordConstructorArgs):

@@ -1,8 +1,8 @@
-"""Walks and episodes in an environment: a roll-in, and then, in an episode, the policy that is tried.
+"""Rollouts in an environment: walks, and episodes that begin where a roll-in ends.
 
-The same walk as the compiled kernels' (see `stepping.roll_in`): restart, draw a chain of policies, follow each for a
-geometric number of steps. A terminated episode stays where it is for ever, so a walk that terminates has arrived; an
-episode must begin somewhere else, so its roll-in is repeated, at full cost.
+A walk restarts, draws a chain of policies and follows each for a geometric number of steps, as the compiled worlds do.
+A terminated episode stays where it is for ever, so a walk that terminates is at its end; an episode must begin in a
+state that is not terminal, so its roll-in is repeated, and all of its steps are counted.
 """
 
 from __future__ import annotations
@@ -10,249 +10,285 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
-from curious_explorer.gym.actors import Actor, ActorCache, ObservationActor, RandomStream, cumulative
-from curious_explorer.gym.single_environment import SingleEnvironment
-from curious_explorer.gym.vector_environment import SteppedEnvironments, VectorEnvironment
+import numpy as np
+
+from curious_explorer.gym.actors import (
+    Actor,
+    ActorCache,
+    ObservationActor,
+    RandomStream,
+    TableActor,
+    cumulate,
+)
+from curious_explorer.gym.cells import Env, FunctionCells
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.stepped_environments import SingleEnvironment, SteppedEnvironments, VectorEnvironment
 from curious_explorer.worlds.episode_accumulator import Trajectory
 from curious_explorer.worlds.roll_in import RollIn
 
-LOST_IN_A_ROW = 10_000
-"""After so many roll-ins that ended in a terminal state we say so, instead of trying for ever."""
-
-
-def nowhere_to_start() -> NoReturn:
-    """Say that roll-ins keep ending in terminal states."""
-    raise ValueError(
-        f"{LOST_IN_A_ROW:,} roll-ins in a row ended in a terminal state; an episode needs a reset model that reaches "
-        "states that are not terminal"
-    )
+MAX_FAILED_ROLL_INS = 10_000
+"""After so many roll-ins in a row that ended in a terminal state an error is raised, instead of trying for ever."""
 
 
 class RollInSampler:
-    """A roll-in, ready to be drawn from: which policies to follow, and for how many steps each."""
+    """Draws from a roll-in: which policies to follow, and for how many steps each."""
 
     def __init__(self, roll_in: RollIn, actors: ActorCache) -> None:
-        self._actors = actors.roll_in_by(roll_in.policies)
+        self._actors = actors.roll_in_actors(roll_in.policies)
         self._gammas = roll_in.gammas
-        self._cumulative = cumulative(roll_in.weights)
+        self._cumulative = cumulate(roll_in.weights)
         tail = list(range(len(roll_in.policies) - roll_in.tail, len(roll_in.policies)))
         self._chains = [[*range(first, stop), *tail] for first, stop in roll_in.chains.tolist()]
 
-    def draw(self, draws: RandomStream) -> list[tuple[Actor, int]]:
-        """One route, the last leg first."""
-        chain = self._chains[draws.pick(self._cumulative)]
-        return [(self._actors[i], draws.stopping_time(self._gammas[i])) for i in reversed(chain)]
+    def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
+        """A chain of actors with their numbers of steps, the last one first."""
+        chain = self._chains[stream.choice(self._cumulative)]
+        return [(self._actors[i], stream.stopping_time(self._gammas[i])) for i in reversed(chain)]
 
 
-def roll_in_along(
-    lane: SingleEnvironment, route: list[tuple[Actor, int]], draws: RandomStream, last: int | None = None
-) -> bool:
-    """Follow a whole route in one lane; returns whether an episode can go on from its end.
+def reset_by_roll_in(
+    env: SingleEnvironment,
+    sampler: RollInSampler,
+    stream: RandomStream,
+    *,
+    seed: int | None = None,
+    options: dict[str, Any] | None = None,
+    max_steps: int | None = None,
+) -> int | None:
+    """Begin an episode where a roll-in ends, repeated while it ends in a terminal state; time limits restart there.
 
-    It cannot where the route terminated, nor where ``last``, a number of the lane's steps, came first.
+    Returns how many roll-ins were repeated, or None if ``max_steps`` were not enough.
     """
-    for actor, steps in reversed(route):
-        most = steps if last is None else min(steps, last - lane.steps)
-        lane.walk(actor, most, draws)
-        if lane.terminated or lane.stuck or most < steps:
+    last = None if max_steps is None else env.steps + max_steps
+    for failed in range(MAX_FAILED_ROLL_INS):
+        env.reset(seed=seed if failed == 0 else None, options=options)
+        if _follow_chain(env, sampler.sample(stream), stream, last):
+            env.restart_time_limits()
+            return failed
+        if last is not None and env.steps >= last:
+            return None
+    refuse_roll_in()
+
+
+def _follow_chain(
+    env: SingleEnvironment, chain: list[tuple[Actor, int]], stream: RandomStream, last: int | None
+) -> bool:
+    """Whether the chain was followed to an end that is not terminal, before the environment's step number ``last``."""
+    for actor, steps in reversed(chain):
+        allowed = steps if last is None else min(steps, last - env.steps)
+        env.run(actor, allowed, stream)
+        if env.terminated or env.truncated or allowed < steps:
             return False
     return True
 
 
+def refuse_roll_in() -> NoReturn:
+    """Raise that all roll-ins ended in terminal states."""
+    raise ValueError(
+        f"{MAX_FAILED_ROLL_INS:,} roll-ins in a row ended in a terminal state; an episode needs a reset model that "
+        "reaches states that are not terminal"
+    )
+
+
 class Rollout:
-    """One walk, or one episode if there is somebody to act after the roll-in.
+    """One walk, or one episode if ``episode_actor`` acts after the roll-in, for at most ``horizon`` steps.
 
-    ``actor`` is who acts now (None: it has ended) and ``left`` for how many steps at most; ``trajectory`` is kept of an
-    episode, once it is on its own.
+    ``actor`` is who acts now (None: it has ended), for at most ``steps_left`` steps. ``trajectory`` has the steps of an
+    episode, without its roll-in; it is None before the episode begins.
     """
-
-    __slots__ = (
-        "_draws",
-        "_horizon",
-        "_protagonist",
-        "_route",
-        "_sampler",
-        "actor",
-        "cell",
-        "left",
-        "lost",
-        "number",
-        "terminated",
-        "trajectory",
-    )  # fmt: skip
 
     def __init__(
         self,
         number: int,
         sampler: RollInSampler,
-        draws: RandomStream,
-        protagonist: Actor | None = None,
+        stream: RandomStream,
+        episode_actor: Actor | None = None,
         horizon: int = 0,
     ) -> None:
         self.number = number
-        self._sampler, self._draws = sampler, draws
-        self._protagonist, self._horizon = protagonist, horizon
+        self._sampler, self._stream = sampler, stream
+        self._episode_actor, self._horizon = episode_actor, horizon
+        self.actor: Actor | None = None
+        self.steps_left = 0
         self.trajectory: Trajectory | None = None
-        self.lost = 0  # how many roll-ins ended in a terminal state
+        self.failed_roll_ins = 0
         self.terminated = False
 
     def begin(self, cell: int) -> None:
-        """Stand where the environment was reset."""
+        """Start, or start again, where the environment was reset."""
         self.cell = cell
-        self._route = self._sampler.draw(self._draws)
-        self._next_leg()
+        self._chain = self._sampler.sample(self._stream)
+        self._next_actor()
 
-    def _next_leg(self) -> None:
-        while self._route:
-            self.actor: Actor | None
-            self.actor, self.left = self._route.pop()
-            if self.left > 0:
+    def _next_actor(self) -> None:
+        while self._chain:
+            self.actor, self.steps_left = self._chain.pop()
+            if self.steps_left > 0:
                 return
-        if self._protagonist is None or self.trajectory is not None:
-            self.actor = None  # arrived
+        if self._episode_actor is None or self.trajectory is not None:
+            self.actor = None
         else:
-            self.actor, self.left, self.trajectory = self._protagonist, self._horizon, []
+            self.actor, self.steps_left, self.trajectory = self._episode_actor, self._horizon, []
 
     @property
-    def about_to_be_on_its_own(self) -> bool:
+    def at_episode_start(self) -> bool:
         """Whether the roll-in is over and the episode's first step comes next."""
         return self.trajectory is not None and not self.trajectory
 
-    def went(self, steps: int, cell: int, terminated: bool, stuck: bool) -> bool:
-        """Take in some steps; returns whether the roll-in is lost and must be made again."""
+    def advance(self, steps: int, cell: int, terminated: bool, truncated: bool) -> bool:
+        """Take in the result of some steps; returns whether the roll-in failed and must be repeated."""
         self.cell = cell
-        self.left -= steps
-        if terminated or stuck:
-            if self._protagonist is not None and self.trajectory is None:
-                self.lost += 1
+        self.steps_left -= steps
+        if terminated or truncated:
+            if self._episode_actor is not None and self.trajectory is None:
+                self.failed_roll_ins += 1
                 return True
             self.terminated = terminated
             self.actor = None
-        elif self.left == 0:
-            self._next_leg()
+        elif self.steps_left == 0:
+            self._next_actor()
         return False
 
 
 class RolloutCollector:
-    """Journeys, one in each lane at a time.
+    """Collects rollouts, one at a time in each environment.
 
     Args:
-        lanes: where to collector.
-        draws: the random numbers.
-        seeds: for the lanes, each of which is seeded once.
-        finish: told of every rollout that has ended, in the order of their ends.
-        most_steps: how many steps may be taken; every step of every lane counts, those of idle ones included.
+        environments: where to act.
+        stream: the random numbers.
+        seeds: for the environments, each of which is seeded once.
+        on_end: called with every rollout that has ended, in the order of their ends.
+        max_steps: how many steps may be taken; every step of every environment counts, those of idle ones included.
     """
 
     def __init__(
         self,
-        lanes: SteppedEnvironments,
-        draws: RandomStream,
+        environments: SteppedEnvironments,
+        stream: RandomStream,
         seeds: Iterator[int],
-        finish: Callable[[Rollout], None],
-        most_steps: int | None = None,
+        on_end: Callable[[Rollout], None],
+        max_steps: int | None = None,
     ) -> None:
-        self._lanes, self._draws, self._seeds, self._finish = lanes, draws, seeds, finish
+        self._environments, self._stream, self._seeds, self._on_end = environments, stream, seeds, on_end
         self._seeded: set[int] = set()
-        self._first = lanes.steps
-        self._most = most_steps
+        self._first = environments.steps
+        self._max_steps = max_steps
 
     @property
-    def taken(self) -> int:
+    def steps(self) -> int:
         """How many steps were taken."""
-        return self._lanes.steps - self._first
+        return self._environments.steps - self._first
 
     def run(self, rollouts: Iterable[Rollout]) -> None:
-        """Make all rollouts, or as many as the steps allow.
+        """Collect all rollouts, or as many as ``max_steps`` allows; an episode that is cut short by it counts."""
+        if isinstance(self._environments, SingleEnvironment):
+            self._run_single(self._environments, iter(rollouts))
+        elif isinstance(self._environments, VectorEnvironment):
+            self._run_vector(self._environments, iter(rollouts))
 
-        What the steps did not suffice for ends where it is; if it was an episode on its own already, it counts.
-        """
-        if isinstance(self._lanes, SingleEnvironment):
-            self._run_alone(self._lanes, iter(rollouts))
-        elif isinstance(self._lanes, VectorEnvironment):
-            self._run_together(self._lanes, iter(rollouts))
-
-    def _run_alone(self, lane: SingleEnvironment, waiting: Iterator[Rollout]) -> None:
-        while (rollout := self._set_out(0, waiting)) is not None:
+    def _run_single(self, env: SingleEnvironment, rollouts: Iterator[Rollout]) -> None:
+        while (rollout := self._begin_next(0, rollouts)) is not None:
             while rollout.actor is not None:
-                most = rollout.left if self._most is None else min(rollout.left, self._most - self.taken)
-                if most <= 0:
+                left = rollout.steps_left
+                allowed = left if self._max_steps is None else min(left, self._max_steps - self.steps)
+                if allowed <= 0:
                     if rollout.trajectory:
-                        self._finish(rollout)
+                        self._on_end(rollout)
                     return
-                if rollout.about_to_be_on_its_own:
-                    lane.turn_back_time_limits()
-                steps = lane.walk(rollout.actor, most, self._draws, rollout.trajectory)
-                if rollout.went(steps, lane.cells[0], lane.terminated, lane.stuck):
+                if rollout.at_episode_start:
+                    env.restart_time_limits()
+                steps = env.run(rollout.actor, allowed, self._stream, rollout.trajectory)
+                if rollout.advance(steps, env.cells[0], env.terminated, env.truncated):
                     self._begin_again(0, rollout)
-            self._finish(rollout)
+            self._on_end(rollout)
 
-    def _run_together(self, lanes: VectorEnvironment, waiting: Iterator[Rollout]) -> None:
-        under_way = [self._set_out(lane, waiting) for lane in range(lanes.count)]
-        for lane in range(lanes.count):
-            if lane not in self._seeded and any(under_way):
-                self._reset(lane)  # lanes are stepped together, so all must stand somewhere
-        while any(under_way) and (self._most is None or self.taken + lanes.count <= self._most):
-            cells = lanes.cells.copy()
-            chosen = self._choose(lanes, under_way)
-            events = lanes.step([action for _, action in chosen])
-            for lane, (rollout, event) in enumerate(zip(under_way, events, strict=True)):
+    def _run_vector(self, envs: VectorEnvironment, rollouts: Iterator[Rollout]) -> None:
+        active = [self._begin_next(index, rollouts) for index in range(envs.count)]
+        for index in range(envs.count):
+            if index not in self._seeded and any(active):
+                self._reset(index)  # all are stepped together, so all must have been reset
+        while any(active) and (self._max_steps is None or self.steps + envs.count <= self._max_steps):
+            cells = envs.cells.copy()
+            chosen = self._choose(envs, active)
+            results = envs.step([action for _, action in chosen])
+            for index, (rollout, result) in enumerate(zip(active, results, strict=True)):
                 if rollout is not None:
                     if rollout.trajectory is not None:
-                        rollout.trajectory.append((cells[lane], chosen[lane][0], event.reward))
-                    if rollout.went(1, event.cell, event.terminated, event.stuck):
-                        self._begin_again(lane, rollout)
+                        rollout.trajectory.append((cells[index], chosen[index][0], result.reward))
+                    if rollout.advance(1, result.cell, result.terminated, result.truncated):
+                        self._begin_again(index, rollout)
                     elif rollout.actor is None:
-                        self._finish(rollout)
-                        under_way[lane] = self._set_out(lane, waiting)
-                if under_way[lane] is None and (event.terminated or event.stuck):
-                    self._reset(lane)  # an idle lane is stepped with the others
-        for rollout in under_way:
+                        self._on_end(rollout)
+                        active[index] = self._begin_next(index, rollouts)
+                if active[index] is None and (result.terminated or result.truncated):
+                    self._reset(index)  # an idle environment is stepped with the others
+        for rollout in active:
             if rollout is not None and rollout.trajectory:
-                self._finish(rollout)
+                self._on_end(rollout)
 
-    def _set_out(self, lane: int, waiting: Iterator[Rollout]) -> Rollout | None:
+    def _begin_next(self, index: int, rollouts: Iterator[Rollout]) -> Rollout | None:
         """The next rollout that takes a step, at its start; those that take none end at once."""
-        while self._most is None or self.taken < self._most:
-            rollout = next(waiting, None)
+        while self._max_steps is None or self.steps < self._max_steps:
+            rollout = next(rollouts, None)
             if rollout is None:
                 return None
-            self._reset(lane)
-            rollout.begin(self._lanes.cells[lane])
+            self._reset(index)
+            rollout.begin(self._environments.cells[index])
             if rollout.actor is not None:
                 return rollout
-            self._finish(rollout)
+            self._on_end(rollout)
         return None
 
-    def _begin_again(self, lane: int, rollout: Rollout) -> None:
-        if rollout.lost == LOST_IN_A_ROW:
-            nowhere_to_start()
-        self._reset(lane)
-        rollout.begin(self._lanes.cells[lane])
+    def _begin_again(self, index: int, rollout: Rollout) -> None:
+        if rollout.failed_roll_ins == MAX_FAILED_ROLL_INS:
+            refuse_roll_in()
+        self._reset(index)
+        rollout.begin(self._environments.cells[index])
 
-    def _reset(self, lane: int) -> None:
-        seed = None if lane in self._seeded else next(self._seeds)
-        self._seeded.add(lane)
-        self._lanes.reset(lane, seed)
+    def _reset(self, index: int) -> None:
+        seed = None if index in self._seeded else next(self._seeds)
+        self._seeded.add(index)
+        self._environments.reset(index, seed)
 
-    def _choose(self, lanes: VectorEnvironment, under_way: list[Rollout | None]) -> list[tuple[int, Any]]:
-        """An action for every lane; policies that see observations are asked for all of theirs at once."""
+    def _choose(self, envs: VectorEnvironment, active: list[Rollout | None]) -> list[tuple[int, Any]]:
+        """An action for every environment; a policy that sees observations is asked for all of its actions at once."""
         chosen: list[tuple[int, Any]] = []
-        together: dict[int, list[int]] = {}
-        for lane, rollout in enumerate(under_way):
+        batches: dict[int, list[int]] = {}
+        for index, rollout in enumerate(active):
             actor = None if rollout is None else rollout.actor
-            if rollout is not None and rollout.about_to_be_on_its_own:
-                lanes.turn_back_time_limits(lane)
+            if rollout is not None and rollout.at_episode_start:
+                envs.restart_time_limits(index)
             if actor is None:
-                chosen.append((-1, lanes.discretisation.action_set.choices[0]))
+                chosen.append((-1, envs.discretisation.action_set.choices[0]))
             elif isinstance(actor, ObservationActor):
-                together.setdefault(id(actor), []).append(lane)
+                batches.setdefault(id(actor), []).append(index)
                 chosen.append((-1, actor))
             else:
-                chosen.append(actor.choose(lanes.observations[lane], lanes.cells[lane], self._draws))
-        for members in together.values():
-            actor = chosen[members[0]][1]
-            actions = actor.policy.act([lanes.observations[lane] for lane in members], self._draws.generator)
-            for lane, action in zip(members, actions, strict=True):
-                chosen[lane] = (-1, action)
+                chosen.append(actor.choose(envs.observations[index], envs.cells[index], self._stream))
+        for batch in batches.values():
+            actor = chosen[batch[0]][1]
+            actions = actor.policy.act([envs.observations[index] for index in batch], self._stream.generator)
+            for index, action in zip(batch, actions, strict=True):
+                chosen[index] = (-1, action)
         return chosen
+
+
+def random_observations(
+    env: Env, discretisation: Discretisation, steps: int, stream: RandomStream, seed: int
+) -> list[Any]:
+    """The observations of uniformly random actions, for exactly so many steps."""
+    observations: list[Any] = []
+
+    def record(observation: Any) -> int:
+        observations.append(np.array(observation))
+        return 0
+
+    single = SingleEnvironment(env, discretisation._replace(cells=FunctionCells(record, 1)))
+    choices = discretisation.action_set.choices
+    actor = TableActor(np.full((1, len(choices)), 1.0 / len(choices)), choices)
+    single.reset(seed=seed)
+    while single.steps < steps:
+        if single.terminated or single.truncated:
+            single.reset()
+        single.run(actor, steps - single.steps, stream)
+    return observations

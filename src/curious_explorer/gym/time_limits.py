@@ -1,7 +1,7 @@
-"""Time limits, kept outside: a limit on episodes belongs to whoever learns, not to the world.
+"""Time limits of environments, which end episodes of a learner but must not end walks.
 
 A roll-in may be longer than an episode may last, and a learner that starts where a roll-in ended is owed all of its
-time. So while a world walks, its time_limits are turned back whenever they run out, and once more after a roll-in.
+time. So a world restarts the time limits whenever they run out, and once more after a roll-in.
 """
 
 from __future__ import annotations
@@ -11,56 +11,55 @@ from typing import Any
 import gymnasium
 from gymnasium.wrappers import TimeLimit
 
-Env = gymnasium.Env[Any, Any]
-Transition = tuple[Any, float, bool, bool, dict[str, Any]]
+from curious_explorer.gym.cells import Env
 
 
 class TimeLimits:
-    """What counts an environment's steps: `TimeLimit` wrappers, and ``step_count`` where the environment counts itself.
+    """All time limits of an environment: `TimeLimit` wrappers, and ``step_count`` where it counts its steps itself.
 
     The second is MiniGrid's way; any environment with ``step_count`` and ``max_steps`` is understood.
     """
 
     def __init__(self, env: Env) -> None:
-        self._limits: list[Any] = []
+        self._wrappers: list[Any] = []
         layer: Any = env
         while isinstance(layer, gymnasium.Wrapper):
             if isinstance(layer, TimeLimit):
-                self._limits.append(layer)
+                self._wrappers.append(layer)
             layer = layer.env
         self._base = layer
 
     @property
-    def _counts_itself(self) -> bool:
+    def _base_counts(self) -> bool:
         # Asked anew every time: MiniGrid has no step_count before its first reset.
         return hasattr(self._base, "step_count") and hasattr(self._base, "max_steps")
 
     @property
-    def ran_out(self) -> bool:
-        """Whether a clock stands at its limit."""
-        if self._counts_itself and self._base.step_count >= self._base.max_steps:
+    def expired(self) -> bool:
+        """Whether one of the limits is reached."""
+        if self._base_counts and self._base.step_count >= self._base.max_steps:
             return True
-        return any((limit._elapsed_steps or 0) >= limit._max_episode_steps for limit in self._limits)
+        return any((limit._elapsed_steps or 0) >= limit._max_episode_steps for limit in self._wrappers)
 
-    def turn_back(self) -> None:
-        """Let all the time be there again."""
-        for limit in self._limits:
+    def restart(self) -> None:
+        """Count from zero again."""
+        for limit in self._wrappers:
             limit._elapsed_steps = 0
-        if self._counts_itself:
+        if self._base_counts:
             self._base.step_count = 0
 
 
 class WithoutTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment without its time limit: truncations by the clock never show, all others do."""
+    """An environment that is never truncated by a time limit; all other truncations remain."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self._time_limits = TimeLimits(env)
 
-    def step(self, action: Any) -> Transition:
-        """Step, and turn the clock back if it ran out."""
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step, and restart a time limit that ran out."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        if truncated and self._time_limits.ran_out:
-            self._time_limits.turn_back()
+        if truncated and self._time_limits.expired:
+            self._time_limits.restart()
             truncated = False
-        return observation, reward, terminated, truncated, info  # type: ignore[return-value]
+        return observation, reward, terminated, truncated, info

@@ -17,8 +17,8 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.gym_world import GymWorld
-from curious_explorer.gym.rollouts import LOST_IN_A_ROW, RollInSampler, nowhere_to_start, roll_in_along
-from curious_explorer.gym.single_environment import SingleEnvironment
+from curious_explorer.gym.rollouts import MAX_FAILED_ROLL_INS, RollInSampler, refuse_roll_in, reset_by_roll_in
+from curious_explorer.gym.stepped_environments import SingleEnvironment
 from curious_explorer.learners.optimizer import Reward, Task
 from curious_explorer.worlds.world import World
 
@@ -152,7 +152,7 @@ class GymLane(Lane):
 
     def __init__(self, world: GymWorld, task: Task, meter: Meter, pay: Pay, horizon: int, seed: int) -> None:
         super().__init__(pay, task.gamma, horizon)
-        self._meter, self._draws = meter, RandomStream(seed)
+        self._meter, self._stream = meter, RandomStream(seed)
         self._seed: int | None = seed
         self._solo = SingleEnvironment(world.make_environment(), world.discretisation)
         choices = world.discretisation.action_set.choices
@@ -161,30 +161,23 @@ class GymLane(Lane):
         self._number: dict[Any, int] = {choice: place for place, choice in enumerate(choices)} if numbered else {}
 
     def restart(self) -> None:
-        """Roll in, again and again until the episode stands somewhere; the first time with this lane's seed."""
-        solo = self._solo
-        for _ in range(LOST_IN_A_ROW):
-            solo.reset(seed=self._seed)
-            self._seed = None
-            before = solo.steps
-            try:
-                arrived = roll_in_along(solo, self._sampler.draw(self._draws), self._draws, before + self._meter.left)
-            finally:
-                self._meter.charge(solo.steps - before)
-            if arrived:
-                solo.turn_back_time_limits()
-                self.observation, self.state = solo.observations[0], solo.cells[0]
-                return
-            if self._meter.left == 0:
-                raise BudgetSpent
-        nowhere_to_start()
+        """Begin an episode where a roll-in ends; the first time with this lane's seed."""
+        solo, before = self._solo, self._solo.steps
+        try:
+            begun = reset_by_roll_in(solo, self._sampler, self._stream, seed=self._seed, max_steps=self._meter.left)
+        finally:
+            self._meter.charge(solo.steps - before)
+        self._seed = None
+        if begun is None:
+            raise BudgetSpent
+        self.observation, self.state = solo.observations[0], solo.cells[0]
 
     def move(self, action: Any) -> tuple[int, float, bool, bool]:
         """Step the environment."""
         self._meter.charge(1)
         event = self._solo.step(action)
         self.observation, self.state = self._solo.observations[0], event.cell
-        return self._number.get(action, -1) if self._number else -1, event.reward, event.terminated, event.stuck
+        return self._number.get(action, -1) if self._number else -1, event.reward, event.terminated, event.truncated
 
     def close(self) -> None:
         """Close the environment."""
@@ -199,20 +192,20 @@ class WorldLane(Lane):
         self._world, self._meter, self._roll_in = world, meter, task.roll_in
         self._unknown_ends: set[int] = set()
         self._sampler = RollInSampler(task.roll_in, ActorCache(world.num_states, list(range(world.num_actions))))
-        self._draws = RandomStream(seed)
+        self._stream = RandomStream(seed)
 
     def restart(self) -> None:
         """Roll in; again and again until the episode stands in a state that is not terminal."""
-        for _ in range(LOST_IN_A_ROW):
+        for _ in range(MAX_FAILED_ROLL_INS):
             self.observation = self.state = int(self._world.restart())
             if self._roll_in_once():
                 return
-        nowhere_to_start()
+        refuse_roll_in()
 
     def _roll_in_once(self) -> bool:
-        for actor, steps in reversed(self._sampler.draw(self._draws)):
+        for actor, steps in reversed(self._sampler.sample(self._stream)):
             for _ in range(steps):
-                number, _ = actor.choose(self.state, self.state, self._draws)
+                number, _ = actor.choose(self.state, self.state, self._stream)
                 if self.move(number)[2]:
                     return False
         return True

@@ -1,0 +1,267 @@
+"""Environments that are reset and stepped, one or several together, with their steps counted.
+
+This is the one place where a Gymnasium environment is touched. So it is here that steps are counted, and that faults of
+an environment are found: errors raised in the middle of a walk, and observations of another shape.
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector.utils import iterate
+
+from curious_explorer.errors import EnvironmentFailureError, ObservationError
+from curious_explorer.gym.actors import Actor, RandomStream
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.time_limits import TimeLimits, WithoutTimeLimit
+from curious_explorer.worlds.episode_accumulator import Trajectory
+
+VECTORIZATIONS = ("sync", "async")
+
+
+class EnvironmentStep(NamedTuple):
+    """The result of one step in one environment."""
+
+    cell: int
+    reward: float
+    terminated: bool
+    truncated: bool
+    """Cut off by the environment other than by a time limit, so that it cannot be stepped on."""
+
+
+class SteppedEnvironments(ABC):
+    """``count`` environments that are reset one by one and stepped together.
+
+    ``steps`` counts every step ever taken in them; ``observations`` and ``cells`` are the current ones.
+    """
+
+    count: int
+
+    def __init__(self, discretisation: Discretisation, space: gymnasium.Space[Any], count: int) -> None:
+        self.discretisation, self.count = discretisation, count
+        self.steps = 0
+        self.observations: list[Any] = [None] * count
+        self.cells = [0] * count
+        self._shape = space.shape if isinstance(space, gymnasium.spaces.Box) else None
+
+    @abstractmethod
+    def reset(self, index: int, seed: int | None = None) -> None:
+        """Begin an episode in one environment."""
+
+    @abstractmethod
+    def restart_time_limits(self, index: int) -> None:
+        """Let the time limits of one environment count from here."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all environments."""
+
+    def _observe(self, index: int, observation: Any, env: Env | None) -> int:
+        """Take in an observation of one environment; returns its cell."""
+        if self._shape is not None and getattr(observation, "shape", None) != self._shape:
+            self._refuse_shape(observation)
+        self.observations[index] = observation
+        cell = self.cells[index] = self.discretisation.cells.index(observation, env)
+        return cell
+
+    def _refuse_shape(self, observation: Any) -> NoReturn:
+        found = getattr(observation, "shape", f"none: it is {type(observation).__name__}")
+        raise ObservationError(
+            f"{self.discretisation.environment} returned an observation of shape {found}, but its observation space "
+            f"says {self._shape}; repair the environment (gymnasium.utils.env_checker.check_env finds such faults)"
+        )
+
+    def _failure(self, event: str, error: Exception) -> EnvironmentFailureError:
+        """The error to raise when the environment raised one."""
+        return EnvironmentFailureError(
+            f"the environment {self.discretisation.environment} raised {type(error).__name__} when {event}: {error}; "
+            "repair it and run the same again: what was saved in a checkpoint folder is kept"
+        )
+
+
+class SingleEnvironment(SteppedEnvironments):
+    """One environment; ``terminated`` and ``truncated`` say whether and how its episode has ended.
+
+    ``info`` is what the environment returned last under that name.
+    """
+
+    def __init__(self, env: Env, discretisation: Discretisation) -> None:
+        super().__init__(discretisation, env.observation_space, 1)
+        self.env = env
+        self._time_limits = TimeLimits(env)
+        self.info: dict[str, Any] = {}
+        self.terminated = self.truncated = False
+
+    def reset(self, index: int = 0, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode."""
+        try:
+            observation, self.info = self.env.reset(seed=seed, options=options)
+        except Exception as error:
+            raise self._failure("reset", error) from error
+        self.terminated = self.truncated = False
+        self._observe(0, observation, self.env)
+
+    def step(self, action: Any) -> EnvironmentStep:
+        """Take one step."""
+        try:
+            observation, reward, terminated, truncated, self.info = self.env.step(action)
+            reward = float(reward)
+        except Exception as error:
+            raise self._step_failure(action, error) from error
+        self.steps += 1
+        cell = self._observe(0, observation, self.env)
+        if terminated or truncated:
+            self._end(bool(terminated))
+        return EnvironmentStep(cell, reward, self.terminated, self.truncated)
+
+    def run(self, actor: Actor, max_steps: int, stream: RandomStream, trajectory: Trajectory | None = None) -> int:
+        """Act for ``max_steps`` steps or to the end of the episode; returns how many steps were taken.
+
+        The same as `step` again and again, written out, because this loop is where all of the time goes.
+        """
+        env, choose, shape = self.env, actor.choose, self._shape
+        step, index = env.step, self.discretisation.cells.index
+        observation, cell, info = self.observations[0], self.cells[0], self.info
+        record = None if trajectory is None else trajectory.append
+        taken = 0
+        try:
+            while taken < max_steps:
+                number, action = choose(observation, cell, stream)
+                try:
+                    observation, reward, terminated, truncated, info = step(action)
+                    if record is not None:
+                        record((cell, number, float(reward)))
+                except Exception as error:
+                    self.cells[0] = cell
+                    raise self._step_failure(action, error) from error
+                taken += 1
+                if shape is not None and getattr(observation, "shape", None) != shape:
+                    self._refuse_shape(observation)
+                cell = index(observation, env)
+                if terminated or truncated:
+                    self._end(bool(terminated))
+                    if terminated or self.truncated:
+                        break
+        finally:
+            self.steps += taken
+        self.observations[0], self.cells[0], self.info = observation, cell, info
+        return taken
+
+    def restart_time_limits(self, index: int = 0) -> None:
+        """Let the time limits count from here."""
+        self._time_limits.restart()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def _end(self, terminated: bool) -> None:
+        """Note that the episode ended; one that only ran out of time goes on."""
+        self.terminated = terminated
+        if not terminated:
+            self.truncated = not self._time_limits.expired
+            if not self.truncated:
+                self._time_limits.restart()
+
+    def _step_failure(self, action: Any, error: Exception) -> Exception:
+        return self._failure(f"stepped with action {action!r} in cell {self.cells[0]}", error)
+
+
+class VectorEnvironment(SteppedEnvironments):
+    """A Gymnasium vector environment that does not reset by itself.
+
+    Time limits in other processes cannot be restarted after a roll-in. That matters only where an environment pays by
+    its own clock, as MiniGrid does; use one environment, or "sync", there. Nor do we see the time limits of a vector
+    environment that somebody else made in other processes: make it without, or walks end where time does.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], discretisation: Discretisation) -> None:
+        super().__init__(discretisation, envs.single_observation_space, envs.num_envs)
+        mode = envs.metadata.get("autoreset_mode")
+        if mode != AutoresetMode.DISABLED:
+            raise ValueError(
+                f"the vector environment resets by itself ({mode}), so that the last observation of an episode would "
+                "be missed; make it with autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED, or give GymWorld an "
+                "id and num_envs"
+            )
+        self.envs = envs
+        if isinstance(envs, SyncVectorEnv):  # it would refuse to be stepped on after the time limit
+            envs.envs = [env if isinstance(env, WithoutTimeLimit) else WithoutTimeLimit(env) for env in envs.envs]
+        self._members: Sequence[Env | None] = getattr(envs, "envs", [None] * self.count)
+        self._time_limits = [None if env is None else TimeLimits(env) for env in self._members]
+        self._was_reset = False
+
+    def reset(self, index: int, seed: int | None = None) -> None:
+        """Begin an episode in one environment."""
+        mask = np.arange(self.count) == index
+        seeds = [seed if chosen else None for chosen in mask]
+        try:
+            if not self._was_reset:  # environments cannot be reset one by one until all have been
+                self.envs.reset()
+                self._was_reset = True
+            observations, _ = self.envs.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
+        except Exception as error:
+            raise self._failure("reset", error) from error
+        self._observe(index, self._split(observations)[index], self._members[index])
+
+    def step(self, actions: Sequence[Any]) -> list[EnvironmentStep]:
+        """Take one step in every environment."""
+        joined = np.stack([np.asarray(action) for action in actions])
+        try:
+            observations, rewards, terminated, truncated, _ = self.envs.step(joined)
+        except Exception as error:
+            raise self._failure(f"stepped with actions {joined.tolist()} in cells {self.cells}", error) from error
+        self.steps += self.count
+        split = self._split(observations)
+        cells = [self._observe(index, split[index], self._members[index]) for index in range(self.count)]
+        columns = zip(cells, rewards.tolist(), terminated.tolist(), truncated.tolist(), strict=True)
+        return [EnvironmentStep(*column) for column in columns]
+
+    def _split(self, observations: Any) -> list[Any]:
+        # A copy: the vector environment may write its next observations into the same array.
+        return [np.copy(one) for one in iterate(self.envs.observation_space, observations)]
+
+    def restart_time_limits(self, index: int) -> None:
+        """Let the time limits of one environment count from here, if they are in this process."""
+        time_limits = self._time_limits[index]
+        if time_limits is not None:
+            time_limits.restart()
+
+    def close(self) -> None:
+        """Close all environments."""
+        self.envs.close()
+
+
+def make_vector_environment(
+    make: Callable[[], Env], count: int, vectorization: str, discretisation: Discretisation
+) -> VectorEnvironment:
+    """``count`` environments stepped together: in this process ("sync"), or in one process for each ("async")."""
+    kind = {"sync": SyncVectorEnv, "async": AsyncVectorEnv}[vectorization]
+    try:
+        return VectorEnvironment(
+            kind([_MakeWithoutTimeLimit(make)] * count, autoreset_mode=AutoresetMode.DISABLED), discretisation
+        )
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        if vectorization == "sync" or "pickle" not in str(error):
+            raise
+        raise ValueError(
+            f"the function that makes the environment cannot be sent to another process ({error}); give an id or a "
+            "function of a module that holds nothing of this process, or use vectorization='sync'"
+        ) from error
+
+
+class _MakeWithoutTimeLimit:
+    """Makes an environment without its time limits; a class rather than a lambda, so that it can be pickled."""
+
+    def __init__(self, make: Callable[[], Env]) -> None:
+        self._make = make
+
+    def __call__(self) -> Env:
+        return WithoutTimeLimit(self._make())
