@@ -52,7 +52,7 @@ class Checkpoint:
         self._optimizer = optimizer
         if self._folder is None:
             return
-        described = {"world": world.identity(), "optimizer": describe(optimizer), **settings}
+        described = {"world": world.identity(), **settings, "optimizer": describe(optimizer)}
         run_folder(self._folder).claim(described, growing=("thresholds",))
 
     def resume(self) -> list[Round]:

@@ -170,11 +170,11 @@ class CuriousExplorer:
         measure = self._visits(shares)
         settings = {
             "gamma": gamma,
+            "samples": samples,
+            "rounds": None if shares is None else rounds,  # other numbers of them share samples out otherwise
             "thresholds": betas,
             "visits": describe(measure),
             "budget": self.budget,
-            "samples": samples,
-            "rounds": None if shares is None else rounds,  # other numbers of them share samples out otherwise
             "reward": self.reward,
             "learn_from": self.learn_from,
             "record": self.record,
