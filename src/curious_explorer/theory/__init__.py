@@ -2,7 +2,8 @@
 
 - Before a run: `hardness`, `exploitative_factor`, `plan`, `assess`.
 - About a finished run of a known MDP: `theorem_1`, `remark`, `theorem_2`, `theorem_3`, `mismatch_free`.
-- About a finished run from samples alone: `certify`, `certify_counts`, `visit_margins`.
+- About a finished run from samples alone: `certify_arrivals`, `certify_counts`, `certify_training`, `certify`,
+  `visit_margins`.
 
 Every report has ``summary()`` for people, ``to_dict()`` for programs, and shows itself as a table in Rich.
 """
@@ -31,10 +32,18 @@ from curious_explorer.theory.quantities import (
     reachable,
     worst_mismatch,
 )
+from curious_explorer.theory.reset_certificates import (
+    ArrivalCertificate,
+    TrainingCertificate,
+    certify_arrivals,
+    certify_training,
+    clopper_pearson_lower,
+)
 from curious_explorer.theory.theorem_1 import Remark, Theorem1, remark, theorem_1
 from curious_explorer.theory.theorems_2_and_3 import Theorem2, Theorem3, reinforce_rate, theorem_2, theorem_3
 
 __all__ = [
+    "ArrivalCertificate",
     "Assessment",
     "Certificate",
     "CertificateError",
@@ -48,11 +57,15 @@ __all__ = [
     "Theorem1",
     "Theorem2",
     "Theorem3",
+    "TrainingCertificate",
     "VisitMargins",
     "assess",
     "barrier_gradient",
     "certify",
+    "certify_arrivals",
     "certify_counts",
+    "certify_training",
+    "clopper_pearson_lower",
     "clopper_pearson_upper",
     "coverage",
     "distances",

@@ -22,6 +22,11 @@ half of delta and takes the smaller expectation for each pair.
 What is used besides the counts, and said in the certificate: which states are terminal (their rows are known), and
 either rho, or fresh restarts whose mean value is bounded by Maurer and Pontil's empirical Bernstein inequality (2009).
 
+**States must be Markov.** "Independent draws from P(.|s, a)" is false where one state stands for several: in a corridor
+cut into two cells, what follows a cell depends on where in it the agent is, and a certificate could be false by any
+amount. Worlds whose cells may merge observations are refused (`check_markov`); where observations are numbers, one cell
+for each, it is assumed that an observation tells the state.
+
 Recorded transitions qualify because a world records each step of an episode when it is taken, before its outcome can
 influence anything; a record that drops episodes for how they went would not.
 
@@ -37,6 +42,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,16 +146,14 @@ def certify_counts(
         region: "l1", "entries" or "both": how transitions are bounded.
 
     Raises:
-        CertificateError: if nothing was recorded, or if the limit would be one that holds whatever was counted.
+        CertificateError: if the world's cells may merge observations, if nothing was recorded, or if the limit would be
+            one that holds whatever was counted.
     """
     delta = check_probability(delta, "delta")
-    parts, mask, gamma = _what_was_seen(world, counts, poorly_visited, gamma)
+    check_markov(world)
+    mask, gamma = _set_and_discount(world, counts, poorly_visited, gamma)
     ends = check_states([] if terminal is None else terminal, world.num_states, "terminal")
-    for part in parts:
-        check_counts(part, world, ends)
-    seen = merge_transitions(parts, world.num_states, world.num_actions)
-    if seen.times.size == 0:
-        raise CertificateError("no transition was counted; explore with record=True, or run episodes with record=True")
+    seen = merge_checked(world, counts, ends)
     rho = None if start is None else as_distribution(start, world.num_states, "start")
     restarts = check_count(restarts, "restarts", least=2)
     if region not in REGIONS:
@@ -260,6 +264,19 @@ def optimistic_visitation(
     return values, radius, int(sweeps)
 
 
+def check_markov(world: World) -> None:
+    """Refuse a world whose states are cells that may merge observations: its states are not Markov."""
+    described = world.identity().get("discretisation")
+    if described is None:
+        return
+    kind = described["cells"]["kind"]
+    if kind != "discrete":
+        raise CertificateError(
+            f"the states of this world are {kind} cells, which may merge observations; a certificate from counts needs "
+            "Markov states, and could be false here; certify_arrivals needs none"
+        )
+
+
 def check_counts(counts: TransitionCounts, world: World, terminal: Mask) -> None:
     """Refuse counts that cannot have come from the world."""
     columns = [np.asarray(column) for column in counts[:4]]
@@ -292,23 +309,34 @@ def bernstein_upper(values: Floats, delta: float) -> float:
     return min(1.0, float(values.mean()) + spread + 7.0 * logarithm / (3.0 * (values.size - 1)))
 
 
-def _what_was_seen(
-    world: World, counts: TransitionCounts | Exploration, poorly_visited: ArrayLike | None, gamma: float | None
-) -> tuple[list[TransitionCounts], Mask, float]:
+def merge_checked(world: World, counts: TransitionCounts | Exploration, terminal: Mask) -> TransitionCounts:
+    """All transitions that were counted, checked to belong to the world; refused where there are none."""
+    parts: list[Any] = [counts]
     if isinstance(counts, Exploration):
-        gamma = check_exploration(counts, world, gamma)
-        seen = [round_.seen for round_ in counts.rounds]
-        missing = [n for n, part in enumerate(seen) if part is None]
+        parts = [round_.seen for round_ in counts.rounds]
+        missing = [n for n, part in enumerate(parts) if part is None]
         if missing:
             raise CertificateError(f"round {missing[0]} recorded no transitions; explore with record=True")
+    elif not isinstance(counts, TransitionCounts):
+        raise ValueError(f"counts is a {type(counts).__name__}, expected TransitionCounts or an Exploration")
+    for part in parts:
+        check_counts(part, world, terminal)
+    seen = merge_transitions(parts, world.num_states, world.num_actions)
+    if seen.times.size == 0:
+        raise CertificateError("no transition was counted; explore with record=True, or run episodes with record=True")
+    return seen
+
+
+def _set_and_discount(
+    world: World, counts: TransitionCounts | Exploration, poorly_visited: ArrayLike | None, gamma: float | None
+) -> tuple[Mask, float]:
+    if isinstance(counts, Exploration):
+        gamma = check_exploration(counts, world, gamma)
         chosen = counts.rounds[-1].poorly_visited if poorly_visited is None else poorly_visited
-        parts = [part for part in seen if part is not None]
-        return parts, check_states(chosen, world.num_states, "poorly_visited"), gamma
+        return check_states(chosen, world.num_states, "poorly_visited"), gamma
     if poorly_visited is None or gamma is None:
         raise ValueError("counts alone do not say which states and which discount; give poorly_visited and gamma")
-    if not isinstance(counts, TransitionCounts):
-        raise ValueError(f"counts is a {type(counts).__name__}, expected TransitionCounts or an Exploration")
-    return [counts], check_states(poorly_visited, world.num_states, "poorly_visited"), check_gamma(gamma)
+    return check_states(poorly_visited, world.num_states, "poorly_visited"), check_gamma(gamma)
 
 
 @compiled

@@ -26,13 +26,13 @@ above beta_n; the repaired form then uses max(beta_n, C_n(s)), known from the mo
 
 **The Remark after Theorem 1**: with constant thresholds the *last* poorly visited states are hard to visit. If beta_n =
 beta for all n, visits only add up, so K_0 contains K_1 contains ... contains K_N, and each max_pi d_rho^pi(K_n) in the
-sum of Theorem 1 is at least max_pi d_rho^pi(K_N). Dividing by the N + 1 rounds 0..N,
+sum of Theorem 1 is at least max_pi d_rho^pi(K_N). The paper divides the sum over the N rounds 0..N-1 by N; the sum over
+the N + 1 rounds 0..N may be divided by N + 1:
 
-    repaired   max_pi d(K_N) <= (sum_n eps_n / w + sum_{s in K_0} ((beta - D_0(s)) / w + max_pi d(s))) / (N + 1)
-    printed    max_pi d(K_N) <= 2 (sum_n eps_n + |S| beta + e) / (N + 1)
+    printed    max_pi d(K_N) <= 2 (sum_{n < N} eps_n + |S| beta + e) / N                        nothing for N = 0
+    repaired   max_pi d(K_N) <= (sum_{n <= N} eps_n / w + sum_{s in K_0} ((beta - D_0(s)) / w + m(s))) / (N + 1)
 
-(with the minimum over k(s) max_pi d(s) as in Theorem 1), and the a-posteriori form may be divided in the same way. All
-of them bound K_{N+1}, a part of K_N, too.
+(with the minimum over k(s) m(s) as in Theorem 1), and the a-posteriori form is divided as the repaired one.
 """
 
 from __future__ import annotations
@@ -231,6 +231,7 @@ class Remark(Report):
     left: Floats
     """max_pi d_rho^pi(K_N)."""
     printed: Floats
+    """As in the paper; infinite for N = 0, of which it says nothing."""
     repaired: Floats
     a_posteriori: Floats
 
@@ -274,7 +275,9 @@ def remark(
         )
     counts = np.arange(1, sums.left.size + 1)
     threshold = float(sums.thresholds[0])
-    printed = 2.0 * (np.cumsum(sums.epsilons) + mdp.num_states * threshold + sums.exploitative_factor) / counts
+    earlier = np.cumsum(sums.epsilons) - sums.epsilons  # of the rounds before N
+    with np.errstate(divide="ignore"):
+        printed = 2.0 * (earlier + mdp.num_states * threshold + sums.exploitative_factor) / (counts - 1)
     return Remark(
         gamma=sums.gamma,
         threshold=threshold,
