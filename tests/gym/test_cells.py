@@ -13,7 +13,8 @@ from curious_explorer import FunctionCells, GridCells, GymWorld, HashedCells, Mi
 from curious_explorer.errors import ActionError, CellError, ObservationError
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import DiscreteCells, default_cells
-from curious_explorer.gym.discretisation import Discretisation, discretisation_from_description
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
 NAN = float("nan")
 
@@ -22,7 +23,7 @@ def again(cells, space, function=None):
     """The same cells after a round trip through JSON, nothing discovered any more."""
     discretisation = Discretisation(cells, ActionSet([0, 1]), "Some-v0", str(space), "Discrete(2)")
     described = json.loads(json.dumps(discretisation.description()))
-    return discretisation_from_description(described, cells.discovered(), function=function).cells
+    return Discretisation.from_stored(StoredDiscretisation(described, cells.discovered(), function)).cells
 
 
 @given(st.lists(st.floats(-2.0, 3.0), min_size=2, max_size=2))

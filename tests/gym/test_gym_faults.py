@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from curious_explorer import TRPO, FunctionCells, GridCells, GymWorld, HashedCells, ResetModel, explore, improve, visit
 from curious_explorer.errors import ActionError, CellError, EnvironmentFailureError, ObservationError, ResetModelError
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.restart_wrapper import RestartWrapper
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
@@ -75,7 +76,7 @@ def test_faults_of_environments_side_by_side_are_named(name):
 def test_faults_in_a_roll_in_of_the_wrapper_are_named(name):
     fault, error, message = FAULTS[name]
     world = GymWorld(Corridor, cells=CELLS)
-    model = random_reset_model(world, gamma=0.95, discretisation=world.discretisation)
+    model = random_reset_model(world, gamma=0.95, discretisation=world.stored_discretisation())
     for at in (0, 5):
         wrapped = RestartWrapper(Corridor(fault=fault, at=at), model)
         with pytest.raises(error, match=message):
@@ -229,7 +230,7 @@ def test_single_steps_are_checked():
 
 def test_reset_models_of_other_worlds_are_refused():
     explored = GymWorld(Corridor, cells=CELLS)
-    model = random_reset_model(explored, discretisation=explored.discretisation)
+    model = random_reset_model(explored, discretisation=explored.stored_discretisation())
     shifted = GymWorld(Corridor, cells=GridCells(6, 1.0, 7.0))
     fewer = GymWorld(Corridor, cells=GridCells(5, 0.0, 6.0))
     swapped = GymWorld(Corridor, cells=CELLS, actions=[1, 0])
@@ -247,17 +248,17 @@ def test_cells_discovered_in_another_order_are_refused():
 
     explored = world()
     visit(explored, uniform(explored), gamma=0.95, count=20)
-    model = random_reset_model(explored, discretisation=explored.discretisation.frozen())
-    with pytest.raises(ResetModelError, match=r"GymWorld\(env, cells=reset_model.discretisation.cells\)"):
+    model = random_reset_model(explored, discretisation=explored.stored_discretisation())
+    with pytest.raises(ResetModelError, match=r"cells=Discretisation.of_reset_model"):
         model.sample(world(), 3)
-    knowing = world(model.discretisation.cells)
+    knowing = world(Discretisation.of_reset_model(model).cells)
     assert len(model.sample(knowing, 30)) == 30
     assert len(model.sample(explored, 3)) == 3  # which has discovered more since, perhaps, but nothing else
 
 
 def test_the_wrapper_refuses_other_environments():
     world = GymWorld("MountainCar-v0")
-    model = random_reset_model(world, discretisation=world.discretisation)
+    model = random_reset_model(world, discretisation=world.stored_discretisation())
 
     def make(name):
         return gymnasium.make(name, disable_env_checker=True)

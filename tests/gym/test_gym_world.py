@@ -319,9 +319,7 @@ def test_resuming_an_exploration_is_bit_identical(tmp_path, finished):
     for a, b in zip(resumed.rounds, expected.rounds, strict=True):
         assert (a.visited == b.visited).all()
         assert (a.learned_policy == b.learned_policy).all()
-    assert (
-        resumed.reset_model.discretisation.cells.discovered() == expected.reset_model.discretisation.cells.discovered()
-    )
+    assert resumed.reset_model.discretisation.discovered == expected.reset_model.discretisation.discovered
 
 
 # The whole ---------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from curious_explorer import (
 )
 from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CellError, ResetModelError
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.restart_wrapper import RestartWrapper
 
 TABULAR = {"FrozenLake-v1": {}, "CliffWalking-v1": {}, "curious_explorer/CombinationLock-v0": {"depth": 3}}
@@ -39,7 +40,7 @@ def mountain_car(**arguments):
 
 def mountain_car_model(gamma=0.9):
     world = GymWorld("MountainCar-v0", cells=GridCells(5, [-1.2, -0.07], [0.6, 0.07]), seed=1)
-    return random_reset_model(world, gamma=gamma, discretisation=world.discretisation.frozen())
+    return random_reset_model(world, gamma=gamma, discretisation=world.stored_discretisation())
 
 
 @pytest.mark.parametrize("name", TABULAR)
@@ -156,7 +157,7 @@ def test_the_learner_has_all_of_its_time(where):
     forward = np.zeros((200, 2))
     forward[:, 1] = 1.0
     model = ResetModel(
-        [forward], gamma=0.97, discretisation=world.discretisation
+        [forward], gamma=0.97, discretisation=world.stored_discretisation()
     )  # roll-ins of 32 steps, every other time
     env = Counting(Corridor(length=200))
     env = gymnasium.wrappers.TimeLimit(env, limit) if where != "outside" else env
@@ -175,7 +176,7 @@ def test_minigrid_has_all_of_its_time():
     pytest.importorskip("minigrid")
     world = GymWorld("MiniGrid-DoorKey-5x5-v0", cells=MiniGridCells(), seed=1)
     visit(world, uniform(world), gamma=0.9, count=5)
-    model = random_reset_model(world, gamma=0.95, policies=1, discretisation=world.discretisation.frozen())
+    model = random_reset_model(world, gamma=0.95, policies=1, discretisation=world.stored_discretisation())
     wrapped = RestartWrapper(world.make_environment(), model)
     rolled = [wrapped.reset(seed=seed)[1]["roll_in_steps"] for seed in range(8)]
     assert max(rolled) > 0
@@ -196,11 +197,11 @@ def test_cells_that_were_never_met_are_acted_in_without_preference():
     world = GymWorld(Corridor, cells=HashedCells(6), seed=1)
     world.restart()  # discovers the first cell and no other
     forward = np.tile([0.0, 1.0], (6, 1))
-    model = ResetModel([forward], gamma=0.9, discretisation=world.discretisation.frozen())
+    model = ResetModel([forward], gamma=0.9, discretisation=world.stored_discretisation())
     wrapped = RestartWrapper(Corridor(), model)
     places = [float(wrapped.reset(seed=seed)[0][0]) for seed in range(60)]
     assert set(places) > {0.0, 1.0, 2.0}  # as often back as on from cell 1
-    assert model.discretisation.cells.discovered() == world.discretisation.cells.discovered()
+    assert model.discretisation.discovered == world.discretisation.cells.discovered()
 
 
 # On disk -----------------------------------------------------------------------------------------------------------
@@ -216,16 +217,16 @@ KINDS = {
 def test_a_saved_reset_model_restarts_as_before(tmp_path, kind):
     world = GymWorld("MountainCar-v0", cells=KINDS[kind](), seed=1)
     visit(world, uniform(world), gamma=0.9, count=10)
-    model = ResetModel([table(world, 1)], gamma=0.9, discretisation=world.discretisation.frozen())
+    model = ResetModel([table(world, 1)], gamma=0.9, discretisation=world.stored_discretisation())
     loaded = ResetModel.load(model.save(tmp_path))
-    assert loaded.discretisation.description() == model.discretisation.description()
-    assert loaded.discretisation.cells.discovered() == model.discretisation.cells.discovered()
+    assert loaded.discretisation.description == model.discretisation.description
+    assert loaded.discretisation.discovered == model.discretisation.discovered
     starts = [
         [RestartWrapper(mountain_car(), one).reset(seed=seed)[0].tolist() for seed in range(5)]
         for one in (model, loaded)
     ]
     assert starts[0] == starts[1]
-    again = GymWorld("MountainCar-v0", cells=loaded.discretisation.cells, seed=9)
+    again = GymWorld("MountainCar-v0", cells=Discretisation.of_reset_model(loaded).cells, seed=9)
     assert len(loaded.sample(again, 3)) == 3
 
 
@@ -236,9 +237,7 @@ def test_an_exploration_comes_back_with_its_discretisation(tmp_path):
     optimizer = TRPO(updates=2, episodes=4, horizon=15)
     explored = explore(world(), optimizer, gamma=0.9, rounds=2, visits=20, checkpoint=tmp_path, progress=False)
     loaded = Exploration.load(tmp_path)
-    assert (
-        loaded.reset_model.discretisation.cells.discovered() == explored.reset_model.discretisation.cells.discovered()
-    )
+    assert loaded.reset_model.discretisation.discovered == explored.reset_model.discretisation.discovered
     ours, theirs = (RestartWrapper(mountain_car(), e.reset_model).reset(seed=4)[0] for e in (loaded, explored))
     assert ours.tolist() == theirs.tolist()
 
@@ -249,7 +248,7 @@ def place_of(seen):
 
 def test_cell_functions_are_given_again_at_load(tmp_path):
     world = GymWorld(Corridor, cells=FunctionCells(place_of, 6), seed=1)
-    ResetModel([table(world, 1)], gamma=0.9, discretisation=world.discretisation).save(tmp_path)
+    ResetModel([table(world, 1)], gamma=0.9, discretisation=world.stored_discretisation()).save(tmp_path)
     named = ResetModel.load(tmp_path)
     with pytest.raises(CellError, match="test_restart_wrapper:place_of, which cannot be stored; give it again"):
         RestartWrapper(Corridor(), named).reset(seed=1)
@@ -265,7 +264,7 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
         ({"cells": {"kind": "grid", "bins": [2]}}, "the description of grid cells has no 'low'"),
         ({"cells": {"kind": "grid", "bins": [2], "low": [0.0], "high": [float("1e999")]}}, "finite|Infinity"),
         ({"actions": []}, "set of actions is empty"),
-        ({"cells": 5}, "cannot be read as a reset model"),
+        ({"cells": 5}, "cannot be read"),
     ],
 )
 def test_damaged_discretisations_are_refused(tmp_path, change, message):
@@ -275,4 +274,4 @@ def test_damaged_discretisations_are_refused(tmp_path, change, message):
     header["discretisation"] |= change
     path.write_text(json.dumps(header))
     with pytest.raises(ResetModelError, match=message):
-        ResetModel.load(tmp_path)
+        RestartWrapper(mountain_car(), ResetModel.load(tmp_path))

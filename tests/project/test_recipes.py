@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from curious_explorer import GridCells, GymWorld, ResetModel
-from curious_explorer.gym.discretisation import discretisation_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -46,7 +45,7 @@ def resets(tmp_path_factory):
         sys.path.remove(str(EXAMPLES))
     drives = [np.tile(np.eye(3)[action], (4, 1)) for action in (0, 2)]
     visited = np.eye(world.num_states)[: len(drives)]  # told, not measured: all that counts is that recipes run
-    model = ResetModel(drives, gamma=0.8, visited=visited, discretisation=discretisation_of(world))
+    model = ResetModel(drives, gamma=0.8, visited=visited, discretisation=world.stored_discretisation())
     return model.save(tmp_path_factory.mktemp("resets"))
 
 

@@ -252,7 +252,7 @@ def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Pa
     for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
         reached |= False if round_.occupancy is None else round_.occupancy > 0
     assert exploration.discretisation is not None
-    cells = len(exploration.discretisation.cells.discovered()) or exploration.discretisation.cells.count
+    cells = len(exploration.discretisation.discovered) or len(visited)
     learned = sum(round_.learning_samples for round_ in exploration.rounds)
     console.print(
         f"{run.samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of {cells:,} cells reached, "
@@ -262,7 +262,7 @@ def _tell(console: Console, environment: str, run: GymRun, samples: int, out: Pa
         console.print(f"It took fewer samples than the {samples:,} it was given: it found nothing new within reach.")
     console.print(f"Picture: {run.picture}", soft_wrap=True, markup=False)
     command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
-    described = exploration.discretisation.cells.description()
+    described = exploration.discretisation.description["cells"]
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
         command += f" --cell-function {described['function']}"
     console.print(f"Reset model: {out / RESETS}   (ResetModel.load; {command})", soft_wrap=True, markup=False)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exploration import Exploration, Round
-from curious_explorer.gym.discretisation import discretisation_from_description
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.settings_description import RunFolder, describe
 from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, decode_policy, frozen
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
 SETTINGS = Format("curious-explorer/exploration", 1)
@@ -120,7 +120,7 @@ def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
     discretisation = None
     if "discretisation" in world:
         discovered = last.header["position"].get("discovered", [])
-        discretisation = discretisation_from_description(world["discretisation"], discovered, function=cell_function)
+        discretisation = StoredDiscretisation(world["discretisation"], discovered, cell_function)
     at_least = len(planned) if isinstance(planned, list) else 0
     return Exploration(tuple(rounds), gamma, planned_rounds=max(at_least, len(rounds)), discretisation=discretisation)
 

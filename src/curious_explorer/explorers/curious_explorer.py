@@ -32,7 +32,6 @@ from curious_explorer.explorers.progress import RoundProgress
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
 from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, OccupancyVisits, Visits, limited
-from curious_explorer.gym.discretisation import discretisation_of
 from curious_explorer.learners.optimizer import Optimizer, Reward, Watch, check_budget, check_learned, check_optimizer
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
@@ -232,7 +231,7 @@ class CuriousExplorer:
             tuple(done),
             gamma,
             policy=done[-1].learned_policy if self.reward == "combined" else None,
-            discretisation=discretisation_of(world),
+            discretisation=world.stored_discretisation(),
         )
 
     def _visits(self, shares: SampleBudget | None) -> Visits:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
-from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.empirical_model import EmpiricalModel as CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
 
@@ -84,7 +84,7 @@ class Exploration:
         samples: int | None = None,
         policy: KnownPolicy | None = None,
         model: CountedModel | None = None,
-        discretisation: Discretisation | None = None,
+        discretisation: StoredDiscretisation | None = None,
         planned_rounds: int | None = None,
     ) -> None:
         self.rounds, self.gamma = rounds, gamma

@@ -1,49 +1,39 @@
-"""Gymnasium environments as worlds: discretised observations, action sets, rollouts, and restarts for any learner."""
+"""Gymnasium environments as worlds: discretised observations, action sets, rollouts, and restarts for any learner.
+
+Names are loaded when first used: `gymnasium.make` of one of our environments needs none of the compiled kernels.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from curious_explorer.gym.action_set import ActionSet
-from curious_explorer.gym.cells import (
-    Cells,
-    DiscreteCells,
-    FunctionCells,
-    GridCells,
-    HashedCells,
-    MiniGridCells,
-    QuantileCells,
-    default_cells,
-)
-from curious_explorer.gym.discretisation import Discretisation
-
 if TYPE_CHECKING:
+    from curious_explorer.gym.action_set import ActionSet as ActionSet
+    from curious_explorer.gym.cells import Cells as Cells
+    from curious_explorer.gym.cells import DiscreteCells as DiscreteCells
+    from curious_explorer.gym.cells import FunctionCells as FunctionCells
+    from curious_explorer.gym.cells import GridCells as GridCells
+    from curious_explorer.gym.cells import HashedCells as HashedCells
+    from curious_explorer.gym.cells import MiniGridCells as MiniGridCells
+    from curious_explorer.gym.cells import QuantileCells as QuantileCells
+    from curious_explorer.gym.cells import default_cells as default_cells
+    from curious_explorer.gym.discretisation import Discretisation as Discretisation
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
     from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
 
-__all__ = [
-    "ActionSet",
-    "Cells",
-    "DiscreteCells",
-    "Discretisation",
-    "FunctionCells",
-    "GridCells",
-    "GymWorld",
-    "HashedCells",
-    "MiniGridCells",
-    "QuantileCells",
-    "RestartWrapper",
-    "default_cells",
-]
+_CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "HashedCells", "MiniGridCells", "QuantileCells")
+_HOME = {
+    "ActionSet": "action_set",
+    "Discretisation": "discretisation",
+    "GymWorld": "gym_world",
+    "RestartWrapper": "restart_wrapper",
+    **dict.fromkeys((*_CELLS, "default_cells"), "cells"),
+}
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "GymWorld":  # not at once: it brings the compiled kernels with it
-        from curious_explorer.gym.gym_world import GymWorld
-
-        return GymWorld
-    if name == "RestartWrapper":
-        from curious_explorer.gym.restart_wrapper import RestartWrapper
-
-        return RestartWrapper
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -8,8 +8,8 @@ to be restarted by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -18,6 +18,10 @@ from gymnasium.vector import VectorEnv
 from curious_explorer.errors import ResetModelError
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import Cells, Env, MissingFunction, cells_from_description, default_cells
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
+
+if TYPE_CHECKING:
+    from curious_explorer.resets.reset_model import ResetModel
 
 
 class Discretisation(NamedTuple):
@@ -55,6 +59,29 @@ class Discretisation(NamedTuple):
         """The discretisation of a world whose observations are state numbers, as in a `TabularWorld`."""
         return _discretisation("", spaces.Discrete(num_states), spaces.Discrete(num_actions), None, None)
 
+    @staticmethod
+    def from_stored(stored: StoredDiscretisation, *, growing: bool = False) -> Discretisation:
+        """The discretisation that was stored; unless it is growing, it discovers no more cells."""
+        description = stored.description
+        try:
+            cells = cells_from_description(description["cells"], stored.cell_function)
+            names = [str(description[name]) for name in ("environment", "observation_space", "action_space")]
+            action_set = ActionSet(list(description["actions"]))
+            return Discretisation(cells.recalling(stored.discovered, growing=growing), action_set, *names)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ResetModelError(f"the cells and actions of the reset model cannot be read: {error}") from error
+
+    @staticmethod
+    def of_reset_model(reset_model: ResetModel) -> Discretisation:
+        """The discretisation that a reset model was made for; states by their numbers if it has none."""
+        if reset_model.discretisation is None:
+            return Discretisation.of_states(reset_model.num_states, reset_model.num_actions)
+        return Discretisation.from_stored(reset_model.discretisation)
+
+    def stored(self) -> StoredDiscretisation:
+        """As plain data to store with a reset model, with the cells discovered so far."""
+        return StoredDiscretisation(self.description(), self.cells.discovered(), self.cells.function)
+
     def description(self) -> dict[str, Any]:
         """As plain data."""
         return {
@@ -90,22 +117,6 @@ class Discretisation(NamedTuple):
                 "reset model for it"
             )
 
-    def check_alike(self, world: Discretisation) -> None:
-        """Refuse a world whose cells or actions mean something else, though there may be as many of them."""
-        for part, ours in self.description().items():
-            theirs = world.description()[part]
-            if ours != theirs and part != "environment":
-                raise ResetModelError(
-                    f"the reset model was made for {part} {ours}, but this world has {theirs}; explore this world to "
-                    "get a reset model for it"
-                )
-        discovered = self.cells.discovered()
-        if world.cells.discovered()[: len(discovered)] != discovered:
-            raise ResetModelError(
-                f"the reset model was made for {len(discovered):,} discovered cells, which this world has not "
-                "discovered in the same order; make it with GymWorld(env, cells=reset_model.discretisation.cells)"
-            )
-
 
 def _discretisation(
     name: str,
@@ -126,40 +137,6 @@ def space_text(space: spaces.Space[Any]) -> str:
         return re.sub(r" at 0x[0-9a-f]+", "", str(space))  # MiniGrid's missions name a function, and its address
 
 
-@runtime_checkable
-class Discretised(Protocol):
-    """A world of observations."""
-
-    @property
-    def discretisation(self) -> Discretisation:
-        """Cells and actions."""
-
-
-def discretisation_of(world: object) -> Discretisation | None:
-    """The discretisation of a world of observations, with no cell discovered any more; None for a world of states."""
-    return world.discretisation.frozen() if isinstance(world, Discretised) else None
-
-
 def environment_name(env: Env) -> str:
     """The id that an environment was made by, or the name of its class."""
     return type(env.unwrapped).__qualname__ if env.spec is None else env.spec.id
-
-
-def discretisation_from_description(
-    description: Mapping[str, Any],
-    discovered: list[str],
-    *,
-    growing: bool = False,
-    function: Callable[[Any], Any] | None = None,
-) -> Discretisation:
-    """The discretisation that a description and the cells discovered so far stand for.
-
-    Args:
-        description: what `Discretisation.description` said.
-        discovered: what `Cells.discovered` said.
-        growing: whether new cells may still be discovered.
-        function: the user's function, where the cells were made by one.
-    """
-    cells = cells_from_description(description["cells"], function).recalling(discovered, growing=growing)
-    names = {name: str(description[name]) for name in ("environment", "observation_space", "action_space")}
-    return Discretisation(cells=cells, action_set=ActionSet(list(description["actions"])), **names)

@@ -43,6 +43,7 @@ from curious_explorer.worlds import random_streams as random
 from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator, RewardRule
 from curious_explorer.worlds.policies import Policy, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
@@ -132,6 +133,10 @@ class GymWorld(World):
     def discretisation(self) -> Discretisation:
         """Cells and actions: what a policy learned here means."""
         return self._lanes.discretisation
+
+    def stored_discretisation(self) -> StoredDiscretisation:
+        """The discretisation as plain data, with the cells discovered so far."""
+        return self.discretisation.stored()
 
     @property
     def num_states(self) -> int:

@@ -69,8 +69,9 @@ class RestartWrapper(RollInWrapper, gymnasium.utils.RecordConstructorArgs):
             )
         if not isinstance(env, gymnasium.Env):
             raise ValueError(f"env is {env!r}, expected an environment, as gymnasium.make gives one")
-        reset_model.discretisation.check(env)
-        super().__init__(env, reset_model.roll_in, reset_model.discretisation)
+        discretisation = Discretisation.of_reset_model(reset_model)
+        discretisation.check(env)
+        super().__init__(env, reset_model.roll_in, discretisation)
         self._reset_model = reset_model
 
     @property

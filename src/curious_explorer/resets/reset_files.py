@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.errors import ResetModelError
-from curious_explorer.gym.discretisation import discretisation_from_description
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
 from curious_explorer.worlds.policies import ObservationPolicy, as_table, decode_policy
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
 FORMAT = Format("curious-explorer/reset-model", 3)
 TABLES = Format("curious-explorer/policies", 1)
@@ -47,9 +47,9 @@ def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
     }
     names = {place: f"network-{_digest(content)[:16]}.safetensors" for place, content in networks.items()}
     tables = [as_table(policy, "saving") for place, policy in enumerate(model.policies) if place not in networks]
-    discretisation = model.discretisation if model.has_discretisation else None
-    discovered = [] if discretisation is None else discretisation.cells.discovered()
-    arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(discovered)}
+    discretisation = model.discretisation
+    discovered = () if discretisation is None else discretisation.discovered
+    arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(list(discovered))}
     arrays["visited"] = model.visited.astype("<f8")
     content = encode(TABLES, {}, arrays)
     name = f"policies-{_digest(content)[:16]}.npz"
@@ -63,7 +63,7 @@ def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
         "weighting": model.weighting,
         "tables": name,
         "sha256": _digest(content),
-        "discretisation": None if discretisation is None else discretisation.description(),
+        "discretisation": None if discretisation is None else discretisation.description,
         "measured": len(model.visited),
     }
     for place, network in networks.items():
@@ -106,7 +106,9 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
         discovered = json.loads(archive.array("discovered", "|u1", None).tobytes() or b"[]")
         if not isinstance(discovered, list) or not all(isinstance(key, str) for key in discovered):
             raise ValueError("the discovered cells are no list of names")
-        discretisation = discretisation_from_description(header["discretisation"], discovered, function=cell_function)
+        if not isinstance(header["discretisation"], dict):
+            raise ValueError(f"discretisation is {header['discretisation']!r}, expected cells and actions")
+        discretisation = StoredDiscretisation(header["discretisation"], discovered, cell_function)
     visited = archive.array("visited", "<f8", (measured, shape[1])) if measured else ()
     return ResetModel(
         policies, gamma=header["gamma"], weighting=header["weighting"], visited=visited, discretisation=discretisation

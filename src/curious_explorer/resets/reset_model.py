@@ -27,11 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
-from curious_explorer.gym.discretisation import Discretisation, Discretised
 from curious_explorer.resets.spreading import spread_shares
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import World
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ResetModel:
         visited: D_0, D_1, ... as they were measured, each of shape (S,); fewer than there are policies if the last ones
             were not. A reset model from `explore` has them.
         discretisation: which observations the states are and which actions the numbers mean, where that needs saying:
-            for a reset model of a `GymWorld`.
+            for a reset model of a `GymWorld`, its ``stored_discretisation()``.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ResetModel:
         gamma: float,
         weighting: str = "average",
         visited: Sequence[ArrayLike] | Floats = (),
-        discretisation: Discretisation | None = None,
+        discretisation: StoredDiscretisation | None = None,
     ) -> None:
         if len(policies) == 0:
             raise ValueError("a reset model needs at least one policy; got none")
@@ -99,14 +99,9 @@ class ResetModel:
         return self._policies
 
     @property
-    def discretisation(self) -> Discretisation:
-        """Which observations the states are and which actions the numbers mean; states by their numbers by default."""
-        return Discretisation.of_states(*self._shape) if self._discretisation is None else self._discretisation
-
-    @property
-    def has_discretisation(self) -> bool:
-        """Whether it was made for observations, and not for the states of a finite MDP."""
-        return self._discretisation is not None
+    def discretisation(self) -> StoredDiscretisation | None:
+        """Which observations the states are and which actions the numbers mean; None for the states of a finite MDP."""
+        return self._discretisation
 
     @property
     def gamma(self) -> float:
@@ -177,8 +172,9 @@ class ResetModel:
                 f"the reset model was made for {self.num_states} states and {self.num_actions} actions, but the world "
                 f"has {world.num_states} and {world.num_actions}; explore this world to get a reset model for it"
             )
-        if self._discretisation is not None and isinstance(world, Discretised):
-            self._discretisation.check_alike(world.discretisation)
+        found = world.stored_discretisation() if isinstance(world, World) else None
+        if self._discretisation is not None and found is not None:
+            self._discretisation.check_alike(found)
 
     def save(self, folder: str | Path) -> Path:
         """Write to a folder of JSON and ``.npz``, replacing a reset model that is already there, atomically."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from curious_explorer.errors import CheckpointError, ObservationError
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.sb3_algorithm import private_randomness
@@ -125,7 +126,7 @@ def check_fits(environment: str, reset_model: ResetModel | None) -> None:
     env = make_by_id(environment)
     try:
         if reset_model is not None:
-            reset_model.discretisation.check(env)
+            Discretisation.of_reset_model(reset_model).check(env)
     finally:
         env.close()
 
@@ -139,11 +140,12 @@ def _starts(reset_model: ResetModel | None) -> dict[str, str]:
 
 def fingerprint(model: ResetModel) -> str:
     """What tells a reset model from others, but for how its rounds are weighed."""
-    digest = hashlib.sha256(f"{model.gamma} {model.discretisation.description()}".encode())
+    discretisation = Discretisation.of_reset_model(model).stored()
+    digest = hashlib.sha256(f"{model.gamma} {discretisation.description}".encode())
     for policy in model.policies:
         digest.update(
             policy.encode() if isinstance(policy, ObservationPolicy) else np.ascontiguousarray(policy).tobytes()
         )
-    for cell in model.discretisation.cells.discovered():
+    for cell in discretisation.discovered:
         digest.update(cell.encode())
     return digest.hexdigest()

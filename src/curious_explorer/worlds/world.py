@@ -41,6 +41,7 @@ from curious_explorer.validation import check_count
 from curious_explorer.worlds.episodes import EpisodeBatch, EpisodeStatistics, Reward, TransitionCounts
 from curious_explorer.worlds.policies import Policy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
 __all__ = [
     "EpisodeBatch",
@@ -248,6 +249,10 @@ class World(ABC):
     def learn_q(self, table: QTable, rule: QRule, **options: Any) -> QProgress:
         """Act by a table of action values and update it at every step."""
         raise NotImplementedError
+
+    def stored_discretisation(self) -> StoredDiscretisation | None:
+        """What states and actions stand for in a world of observations; None in a world of states."""
+        return None
 
     # Runs that are resumed ------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from curious_explorer.arrays import Floats, Indices, Integers, Mask
 from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.policies import Policy
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
@@ -52,6 +53,10 @@ class WorldWrapper(World):
     def identity(self) -> dict[str, Any]:
         """What tells the world from others."""
         return self.world.identity()
+
+    def stored_discretisation(self) -> StoredDiscretisation | None:
+        """What states and actions stand for."""
+        return self.world.stored_discretisation()
 
     def position(self) -> dict[str, Any]:
         """Where the world stands."""
