@@ -28,6 +28,8 @@ def describe(thing: Any) -> Any:
         return thing
     if isinstance(thing, (list, tuple)):
         return [describe(item) for item in thing]
+    if isinstance(thing, (set, frozenset)):  # in an order that is the same in every process
+        return sorted((describe(item) for item in thing), key=repr)
     if isinstance(thing, dict):
         return {str(key): describe(value) for key, value in sorted(thing.items(), key=lambda item: str(item[0]))}
     if hasattr(thing, "fingerprint"):
@@ -37,7 +39,8 @@ def describe(thing: Any) -> Any:
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
         enclosed = [describe(cell.cell_contents) for cell in thing.__closure__ or ()]
-        digest = hashlib.sha256(repr((_code_parts(code), thing.__defaults__, enclosed)).encode()).hexdigest()
+        parts = (_code_parts(code), describe(thing.__defaults__), describe(thing.__kwdefaults__), enclosed)
+        digest = hashlib.sha256(repr(parts).encode()).hexdigest()
         return {"kind": thing.__qualname__, "digest": digest}
     if isinstance(thing, type):
         return {"kind": thing.__qualname__}
@@ -75,8 +78,18 @@ def _short(value: Any) -> str:
 
 
 def _code_parts(code: CodeType) -> tuple[Any, ...]:
-    constants = [_code_parts(item) if isinstance(item, CodeType) else repr(item) for item in code.co_consts]
-    return code.co_code.hex(), code.co_names, tuple(constants)
+    return code.co_code.hex(), code.co_names, tuple(map(_constant, code.co_consts))
+
+
+def _constant(item: Any) -> Any:
+    """A constant of a function's code, written the same in every process."""
+    if isinstance(item, CodeType):
+        return _code_parts(item)
+    if isinstance(item, tuple):
+        return tuple(map(_constant, item))
+    if isinstance(item, frozenset):  # its own order depends on the hashes of strings, which differ between processes
+        return "set", sorted(map(repr, map(_constant, item)))
+    return repr(item)
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,8 @@ class _Picture:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.patches import Circle
 
-        from curious_explorer.mdp.drawing import draw_mdp
+        from curious_explorer.mdp.drawing import RADIUS, draw_mdp
         from curious_explorer.mdp.layout import layout_states
-        from curious_explorer.mdp.marks import RADIUS
 
         self._positions = layout_states(mdp)
         self._axes = draw_mdp(mdp, positions=self._positions)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from curious_explorer.mdp.assembly import merge_outcomes
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.mdp.merging import merge_outcomes
 
 _Outcome = tuple[int, int, int, float, float]
 """State, action, next state, probability, reward."""

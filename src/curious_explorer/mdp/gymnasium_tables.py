@@ -23,8 +23,8 @@ from scipy.sparse import csgraph
 
 from curious_explorer import validation
 from curious_explorer.arrays import Floats, Integers, Mask
+from curious_explorer.mdp.assembly import merge_outcomes
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
-from curious_explorer.mdp.merging import merge_outcomes
 
 
 class _Outcomes(NamedTuple):

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
-from curious_explorer.mdp.drawing import draw_mdp
+from curious_explorer.mdp.drawing import RADIUS, draw_mdp
 from curious_explorer.mdp.layout import layout_states
-from curious_explorer.mdp.marks import RADIUS
 from curious_explorer.optional_packages import require
 from curious_explorer.studies.figures.evolution import reached_shares
 from curious_explorer.studies.figures.scatter import mu_of

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.mdp.edges import edges_of
-from curious_explorer.mdp.layout import layout_states
+from curious_explorer.mdp.layout import edges_of, layout_states
 from curious_explorer.studies.figures.evolution import reached_shares
 from curious_explorer.studies.figures.learning_curves import episodes_shown
 from curious_explorer.studies.figures.scatter import mu_of

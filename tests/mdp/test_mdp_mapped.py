@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 from strategies import finite_mdps
-from test_storage import parts_of
+from test_mdp_files import parts_of
 
 from curious_explorer import FiniteMDP, TabularWorld, visit
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet, one_way_maze

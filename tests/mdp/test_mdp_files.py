@@ -1,4 +1,4 @@
-"""MDPs on disk: exact round trips, atomic writes, and files that were damaged or made to do harm."""
+"""MDPs on disk: exact round trips, and files that were damaged or made to do harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from curious_explorer.environments import combination_lock, crossroad_traps, gar
 from curious_explorer.errors import MDPFileError
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.mdp.mdp_files import load_mdp, save_mdp
-from curious_explorer.storage import atomic_writer, write_atomically
 
 ENDINGS = [".json", ".npz"]
 
@@ -354,64 +353,3 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         rezip(path, [*members, members[0]])
     with pytest.raises(MDPFileError, match="expected"):
         load_mdp(path)
-
-
-# Files ------------------------------------------------------------------------------------------------------------
-
-
-def fail_half_way(path: Path) -> None:
-    with atomic_writer(path) as stream:
-        stream.write(b"half of it")
-        raise RuntimeError("power cut")
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = write_atomically(tmp_path / "file", "old")
-    with pytest.raises(RuntimeError, match="power cut"):
-        fail_half_way(path)
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_failed_rename_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError("no")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(PermissionError):
-        write_atomically(tmp_path / "file", b"new")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_is_visible_before_the_end(tmp_path: Path) -> None:
-    path = write_atomically(tmp_path / "file", "old")
-    with atomic_writer(path) as stream:
-        stream.write(b"new")
-        stream.flush()
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-
-
-def test_content_is_on_disk_before_its_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (order.append("fsync"), fsync(fd))[1])
-    monkeypatch.setattr(os, "replace", lambda a, b: (order.append("replace"), replace(a, b))[1])
-    write_atomically(tmp_path / "file", "text")
-    assert order[:2] == ["fsync", "replace"]
-
-
-def test_links_and_permissions_are_kept_ordinary(tmp_path: Path) -> None:
-    target = write_atomically(tmp_path / "target", "old")
-    link = tmp_path / "link"
-    link.symlink_to(target)
-    write_atomically(link, "new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
-    (tmp_path / "plain").write_text("")
-    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        write_atomically(tmp_path, "text")
