@@ -24,8 +24,10 @@ import triton  # type: ignore[import-untyped,unused-ignore]
 
 from curious_explorer import TabularWorld, visit
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
-from curious_explorer.gpu import batches
-from curious_explorer.gpu.device import find_device
+from curious_explorer.gpu.device import Launch, find_device
+from curious_explorer.gpu.device_tables import load_model, prepare_policies, roll_in_batch, stream_keys
+from curious_explorer.gpu.triton_episodes import episode_statistics_batch
+from curious_explorer.gpu.triton_walks import walk_batch
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
@@ -109,18 +111,18 @@ def same_statistics(ours: Any, theirs: Any) -> bool:
 
 def same_as_alone(mdp: FiniteMDP, runs: int) -> bool:
     """Some of many runs, each with its own policy, against worlds of their own."""
-    model = batches.load_model(mdp)
+    model = load_model(mdp)
     policies = np.random.default_rng(3).dirichlet(np.ones(mdp.num_actions), size=(runs, mdp.num_states))
-    prepared = batches.prepare_policies(model, torch.from_numpy(policies).to(model.device))
+    prepared = prepare_policies(model, torch.from_numpy(policies).to(model.device))
     seeds = np.arange(runs)
-    walked = batches.walk_batch(
+    walked = walk_batch(
         model,
-        batches.roll_in_batch(model, [prepared], [GAMMA], tail=1),
-        batches.stream_keys(seeds, 0, model.device),
+        roll_in_batch(model, [prepared], [GAMMA], tail=1),
+        stream_keys(seeds, 0, model.device),
         10_000,
     )
-    rho, keys = batches.roll_in_batch(model, []), batches.stream_keys(seeds, 1, model.device)
-    learned = batches.episode_statistics_batch(model, prepared, rho, keys, episodes=50, horizon=90, gamma=GAMMA)
+    rho, keys = roll_in_batch(model, []), stream_keys(seeds, 1, model.device)
+    learned = episode_statistics_batch(model, prepared, rho, keys, episodes=50, horizon=90, gamma=GAMMA)
     held = True
     for run in (0, 1, runs // 2, runs - 1):
         world = TabularWorld(mdp, seed=run)
@@ -167,17 +169,17 @@ class Visits:
 
     def __init__(self, mdp: FiniteMDP, portions: int) -> None:
         self.mdp = mdp
-        self.model = batches.load_model(mdp)
+        self.model = load_model(mdp)
         policy = torch.from_numpy(mdp.uniform_policy()).to(self.model.device)
-        prepared = batches.prepare_policies(self.model, policy[None])
-        self.roll_in = batches.roll_in_batch(self.model, [prepared], [GAMMA], tail=1)
-        self.keys = batches.stream_keys(1, np.arange(portions), self.model.device)
+        prepared = prepare_policies(self.model, policy[None])
+        self.roll_in = roll_in_batch(self.model, [prepared], [GAMMA], tail=1)
+        self.keys = stream_keys(1, np.arange(portions), self.model.device)
 
-    def rate(self, launch: batches.Launch | None = None) -> tuple[float, float]:
+    def rate(self, launch: Launch | None = None) -> tuple[float, float]:
         """Steps a second on the GPU, and their spread."""
 
         def walk() -> torch.Tensor:
-            return batches.walk_batch(
+            return walk_batch(
                 self.model, self.roll_in, self.keys, PORTION, composed=True, add_runs=True, launch=launch
             ).samples
 
@@ -202,22 +204,22 @@ class Gradients:
 
     def __init__(self, mdp: FiniteMDP, episodes: int) -> None:
         self.mdp = mdp
-        self.model = batches.load_model(mdp)
-        self.policy = batches.prepare_policies(
+        self.model = load_model(mdp)
+        self.policy = prepare_policies(
             self.model, torch.from_numpy(mdp.uniform_policy()).to(self.model.device)[None], composed=False
         )
-        self.rho = batches.roll_in_batch(self.model, [])
+        self.rho = roll_in_batch(self.model, [])
         self.episodes = episodes
         self.settings: dict[str, Any] = {"horizon": 90, "gamma": GAMMA, "trace": 0.95}
         self.critic = np.random.default_rng(0).random(mdp.num_states)
 
-    def rate(self, launch: batches.Launch | None = None, occupancy: bool = True) -> tuple[float, float]:
+    def rate(self, launch: Launch | None = None, occupancy: bool = True) -> tuple[float, float]:
         """Steps a second on the GPU, and their spread."""
         critic = torch.from_numpy(self.critic).to(self.model.device)[None]
-        keys = batches.stream_keys(1, 0, self.model.device)
+        keys = stream_keys(1, 0, self.model.device)
 
         def learn() -> torch.Tensor:
-            return batches.episode_statistics_batch(
+            return episode_statistics_batch(
                 self.model,
                 self.policy,
                 self.rho,
@@ -292,14 +294,14 @@ def gradient_rows(name: str, mdp: FiniteMDP, tune: bool) -> Iterator[Row]:
         yield Row(name, f"  {tuple(launch)}", *gradients.rate(launch))
 
 
-def walk_layouts() -> list[batches.Launch]:
+def walk_layouts() -> list[Launch]:
     shapes = ((32, 1, 32), (64, 1, 32), (128, 1, 16), (128, 2, 16), (128, 4, 16))
-    return [batches.Launch(b, w, stride, p) for b, w, p in shapes for stride in (4, 6, 7, 8, 9, 12)]
+    return [Launch(b, w, stride, p) for b, w, p in shapes for stride in (4, 6, 7, 8, 9, 12)]
 
 
-def gradient_layouts() -> list[batches.Launch]:
+def gradient_layouts() -> list[Launch]:
     shapes = ((32, 1, 32), (32, 1, 16), (64, 2, 16), (128, 4, 8))
-    return [batches.Launch(b, w, 4, p, copies) for b, w, p in shapes for copies in (1, 4, 16, 32)]
+    return [Launch(b, w, 4, p, copies) for b, w, p in shapes for copies in (1, 4, 16, 32)]
 
 
 def machine() -> dict[str, Any]:

@@ -21,9 +21,9 @@ from curious_explorer import TabularWorld, explore, improve
 from curious_explorer.storage import write_atomically
 from curious_explorer.studies.figures.canvas import save_figure
 from curious_explorer.studies.figures.seeds import draw_seeds
-from curious_explorer.studies.many_seeds import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_cell_for_seeds
 from curious_explorer.studies.paper_grid import ENVIRONMENTS, OPTIMIZERS, Cell, grid
 from curious_explorer.studies.presets import PRESETS, CellSettings, settings_of
+from curious_explorer.studies.seed_runs import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_cell_for_seeds
 
 PHASES = {
     "exploration": "exploration",
@@ -122,7 +122,7 @@ def main() -> None:
     if given.draw is not None:
         draw(given.draw)
         return
-    from curious_explorer.gpu.seeded_worlds import SeededWorlds
+    from curious_explorer.gpu.many_worlds import SeededWorlds
 
     began = time.perf_counter()
     cells = []

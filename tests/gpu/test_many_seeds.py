@@ -19,10 +19,10 @@ from many_seeds_helpers import StackedWorlds
 from curious_explorer import TRPO, ModelBased, Reinforce, TabularWorld, evaluate, explore, improve
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.explorers.thresholds import constant
-from curious_explorer.gpu.many_seeds_explore import explore_many, improve_many, resets
-from curious_explorer.gpu.many_seeds_learning import learn_many
-from curious_explorer.gpu.many_seeds_natural_step import ActorCache, ascend, natural_steps, small_enough
-from curious_explorer.gpu.seeded_worlds import SeededWorlds
+from curious_explorer.gpu import softmax_steps
+from curious_explorer.gpu.many_seeds import explore_many, improve_many, learn_many, resets
+from curious_explorer.gpu.many_worlds import SeededWorlds
+from curious_explorer.gpu.softmax_steps import Actors, Sums, ascend, launch_natural_kernel, natural_steps
 from curious_explorer.learners import gradient_step, trust_region
 
 GAMMA = 0.9
@@ -59,82 +59,79 @@ def tensors(*tables):
 # Steps --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("saturated", [False, True])
-@pytest.mark.parametrize("shape", [(40, 9, 4), (40, 1, 2), (10, 33, 5)])
-def test_natural_steps_are_those_of_single_runs(shape, saturated):
-    logits, policy, weight, sums = random_tables(shape, 11, saturated=saturated)
-    given = tensors(logits, policy, weight, sums)
-    stepped, verdicts = natural_steps(ActorCache(*given[:2]), *given[2:], max_kl=0.05, memory=MEMORY)
-    for run in range(shape[0]):
-        verdict, _ = trust_region.natural_step(logits[run], policy[run], weight[run], sums[run], 0.05, MEMORY)
+STEP = {"max_kl": 0.05, "memory": MEMORY, "critic_memory": 20.0}
+
+
+def batch_of(shape, seed, *, saturated):
+    """Random actors, critics and sums of B runs."""
+    logits, policy, weight, sums = tensors(*random_tables(shape, seed, saturated=saturated))
+    critic, targets = (torch.rand(shape[:2], dtype=torch.float64) for _ in range(2))
+    return Actors(logits, policy), critic, Sums(weight, sums, targets)
+
+
+def test_steps_on_the_cpu_are_those_of_single_runs():
+    actors, critic, sums = batch_of((40, 9, 4), 11, saturated=True)
+    before = actors.policy.clone()
+    stepped, critics, verdicts = natural_steps(actors, critic, sums, **STEP)
+    assert torch.equal(actors.policy, before)
+    for run in range(40):
+        logits, policy, weight, advantages = (t[run].clone().numpy() for t in (*actors, *sums[:2]))
+        verdict, _ = trust_region.natural_step(logits, policy, weight, advantages, 0.05, MEMORY)
         assert verdict == int(verdicts[run])
         assert verdict == trust_region.NO_SIGNAL or run not in (0, 2, 3)
-        np.testing.assert_allclose(stepped.policy[run].numpy(), policy[run], atol=1e-9)
-        np.testing.assert_allclose(stepped.logits[run].numpy(), logits[run], rtol=1e-7, atol=1e-7)
+        np.testing.assert_array_equal(stepped.policy[run].numpy(), policy)
     assert set(verdicts.tolist()) == {trust_region.ACCEPTED, trust_region.NO_SIGNAL, trust_region.NOT_FINITE}
+    seen = sums.weight.sum(dim=2)
+    moved = torch.where(seen > 0.0, (20.0 * critic + sums.target_sum) / (20.0 + seen), critic)
+    torch.testing.assert_close(critics, moved, rtol=1e-14, atol=0.0)
 
 
-def test_a_natural_step_stays_inside_the_trust_region():
-    logits, policy, weight, sums = random_tables((30, 9, 4), 5, saturated=False)
-    given = tensors(logits, policy, weight, sums)
-    stepped, verdicts = natural_steps(ActorCache(*given[:2]), *given[2:], max_kl=0.02, memory=0.0)
-    after = stepped.policy.numpy()
-    frequency = weight.sum(axis=2) / np.maximum(weight.sum(axis=(1, 2)), 1.0)[:, None]
-    divergence = (frequency * (policy * (np.log(policy) - np.log(after))).sum(axis=2)).sum(axis=1)
-    accepted = verdicts.numpy() == trust_region.ACCEPTED
-    assert accepted.sum() == 26
-    assert divergence[accepted].max() <= 0.02 * (1.0 + 1e-9)
-    assert np.median(divergence[accepted]) > 0.02 * (1.0 - 1e-6)  # to its edge, unless nothing is left to gain
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # the interpreter's way to infinity
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:divide by zero encountered:RuntimeWarning")
+@pytest.mark.parametrize("tile", [1_024, 8])  # all states in one tile, or two states in each
+@pytest.mark.parametrize(("shape", "saturated"), [((8, 5, 3), False), ((6, 5, 3), True), ((5, 1, 2), False)])
+def test_the_kernel_takes_the_same_steps(shape, saturated, tile, monkeypatch):
+    monkeypatch.setattr(softmax_steps, "TILE", tile)
+    given = batch_of(shape, 2, saturated=saturated)
+    expected, expected_critics, expected_verdicts = natural_steps(*given, **STEP)
+    stepped, critics, verdicts = launch_natural_kernel(*given, *STEP.values())
+    assert torch.equal(verdicts, expected_verdicts)
+    torch.testing.assert_close(stepped.policy, expected.policy, rtol=0.0, atol=1e-9)
+    torch.testing.assert_close(stepped.logits, expected.logits, rtol=1e-7, atol=1e-7)
+    torch.testing.assert_close(critics, expected_critics, rtol=1e-14, atol=0.0)
 
 
-def test_a_signal_too_small_for_any_finite_step_moves_nothing():
-    actors = ActorCache(torch.zeros((1, 1, 2)).double(), torch.full((1, 1, 2), 0.5).double())
-    sums = torch.tensor([[[1e-160, -1e-160]]], dtype=torch.float64)  # their variance is no normal number
-    stepped, _ = natural_steps(actors, torch.ones_like(sums), sums, max_kl=0.05, memory=0.0)
-    assert torch.equal(stepped.policy, actors.policy)
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:divide by zero encountered:RuntimeWarning")
+@pytest.mark.parametrize(("scale", "max_kl"), [(1e-160, 0.05), (1.0, 1e-300), (1.0, 5e-324), (1.0, 1e-17)])
+def test_a_search_that_finds_no_step_ends_and_moves_nothing(scale, max_kl):
+    actors, critic, sums = batch_of((5, 4, 3), 7, saturated=False)
+    for steps in (natural_steps, launch_natural_kernel):
+        stepped, _, verdicts = steps(
+            actors, critic, sums._replace(advantage_sum=scale * sums.advantage_sum), max_kl=max_kl, memory=MEMORY,
+            critic_memory=20.0,
+        )  # fmt: skip
+        still = verdicts != trust_region.ACCEPTED
+        assert torch.equal(stepped.policy[still], actors.policy[still])
+        torch.testing.assert_close(stepped.policy, actors.policy, rtol=0.0, atol=1e-6)
+        assert scale == 1.0 or still.all()
 
 
 def test_ascents_are_those_of_single_runs():
     logits, policy, weight, sums = random_tables((20, 9, 4), 3, saturated=False)
     sums[1] = 1.0  # an infinite advantage has no gradient
     given = tensors(logits, policy, weight, sums)
-    rates = np.linspace(0.1, 3.0, 20)
-    stepped, moved = ascend(ActorCache(*given[:2]), *given[2:], torch.from_numpy(rates))
+    rates, values = np.linspace(0.1, 3.0, 20), torch.zeros((20, 9), dtype=torch.float64)
+    stepped, _, verdicts = ascend(
+        Actors(*given[:2]), values, Sums(*given[2:], values), torch.from_numpy(rates), critic_memory=1.0
+    )
+    moved = verdicts == trust_region.ACCEPTED
     for run in range(20):
         assert gradient_step.ascend(logits[run], policy[run], weight[run], sums[run], rates[run]) == bool(moved[run])
         np.testing.assert_allclose(stepped.policy[run].numpy(), policy[run], atol=1e-12)
     assert not moved.all()
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # the interpreter's way to infinity
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:divide by zero encountered:RuntimeWarning")
-def test_the_kernel_takes_the_same_steps():
-    from curious_explorer.gpu.natural_step_kernel import natural_updates
-
-    shape = (6, 5, 3)  # neither is a power of two
-    plain, saturated = (random_tables(shape, 2, saturated=saturated) for saturated in (False, True))
-    for table, other in zip(plain, saturated, strict=True):
-        table[5] = other[5]
-    logits, policy, weight, sums = tensors(*plain)
-    critic, targets = torch.rand(shape[:2], dtype=torch.float64), torch.rand(shape[:2], dtype=torch.float64)
-    actors = ActorCache(logits, policy)
-    settings = {"max_kl": 0.05, "memory": MEMORY}
-    stepped, verdicts = natural_steps(actors, weight, sums, **settings)
-    fused, fused_verdicts, critics = natural_updates(
-        actors, critic, weight, sums, targets, **settings, critic_memory=20.0
-    )
-    assert torch.equal(verdicts, fused_verdicts)
-    torch.testing.assert_close(fused.policy, stepped.policy, rtol=0.0, atol=1e-9)
-    torch.testing.assert_close(fused.logits, stepped.logits, rtol=1e-7, atol=1e-7)
-    seen = weight.sum(dim=2)
-    moved = torch.where(seen > 0.0, (20.0 * critic + targets) / (20.0 + seen), critic)
-    torch.testing.assert_close(critics, moved, rtol=1e-14, atol=0.0)
-
-
-def test_large_tables_are_left_to_torch():
-    assert small_enough(64, 4)
-    assert not small_enough(2_049, 2)
 
 
 # Runs ---------------------------------------------------------------------------------------------------------------
@@ -291,7 +288,7 @@ def test_worlds_need_seeds():
 
 
 def test_without_torch_the_error_names_the_extra():
-    code = "import sys; sys.modules['torch'] = None; import curious_explorer.explorer.many_seeds"
+    code = "import sys; sys.modules['torch'] = None; import curious_explorer.gpu.many_seeds"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "BackendError: many seeds at once need the package 'torch'" in done.stderr

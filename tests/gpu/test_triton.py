@@ -17,12 +17,17 @@ torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
-from curious_explorer.gpu import batches, draws, packing  # noqa: E402  (needs the extra)
-from curious_explorer.worlds.world import EpisodeBatch, Reward  # noqa: E402
+# ruff: noqa: E402  (needs the extra)
+from curious_explorer.gpu import device_tables, draws
+from curious_explorer.gpu.device import Launch
+from curious_explorer.gpu.device_tables import load_model, prepare_policies, roll_in_batch, stream_keys
+from curious_explorer.gpu.triton_episodes import episode_statistics_batch
+from curious_explorer.gpu.triton_walks import walk_batch
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 KEY = oracle.stream_key(5, 0)
 WALKS = 40
-LAUNCH = batches.Launch(block=32, warps=1, stride=2, programs_per_processor=32)
+LAUNCH = Launch(block=32, warps=1, stride=2, programs_per_processor=32)
 CASES = {
     "CCT": crossroad_traps(3),
     "DCL": combination_lock(2),
@@ -52,8 +57,8 @@ def oracle_tables(mdp, roll_in):
 
 
 def on_device(model, roll_in):
-    policies = [batches.prepare_policies(model, torch.tensor(policy)[None]) for policy in roll_in.policies]
-    return batches.roll_in_batch(model, policies, roll_in.gammas, roll_in.weights, roll_in.chains, tail=roll_in.tail)
+    policies = [prepare_policies(model, torch.tensor(policy)[None]) for policy in roll_in.policies]
+    return roll_in_batch(model, policies, roll_in.gammas, roll_in.weights, roll_in.chains, tail=roll_in.tail)
 
 
 def words(tensor):
@@ -77,16 +82,16 @@ def test_bits_are_those_of_python():
     assert words(keys).tolist() == [oracle.RandomStream(int(word), walk).counter for walk, word in enumerate(given)]
     seeds = [0, 1, 2**63 + 5, 2**64 - 1]
     cpu = torch.device("cpu")
-    assert words(batches.stream_keys(seeds, 3, cpu)).tolist() == [oracle.stream_key(seed, 3) for seed in seeds]
+    assert words(stream_keys(seeds, 3, cpu)).tolist() == [oracle.stream_key(seed, 3) for seed in seeds]
     calls = torch.arange(4)
-    assert words(batches.stream_keys(7, calls, cpu)).tolist() == [oracle.stream_key(7, call) for call in range(4)]
+    assert words(stream_keys(7, calls, cpu)).tolist() == [oracle.stream_key(7, call) for call in range(4)]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_thresholds_are_those_of_the_cpu(case):
     mdp = CASES[case]
     given = np.stack([mdp.uniform_policy(), *(random_policy(mdp, seed) for seed in range(3))])
-    got = batches.prepare_policies(batches.load_model(mdp), torch.from_numpy(given))
+    got = prepare_policies(load_model(mdp), torch.from_numpy(given))
     assert [words(table).tolist() for table in got.thresholds] == [
         tables.policy_thresholds(policy).ravel().tolist() for policy in given
     ]
@@ -114,30 +119,30 @@ def test_walks(case, composed):
         expected = [
             oracle.roll_in_by_steps(by_hand, mdp, roll_in, oracle.RandomStream(KEY, walk)) for walk in range(WALKS)
         ]
-    model = batches.load_model(mdp)
-    keys = batches.stream_keys(5, 0, model.device)
-    got = batches.walk_batch(model, on_device(model, roll_in), keys, WALKS, composed=composed, ends=True, launch=LAUNCH)
+    model = load_model(mdp)
+    keys = stream_keys(5, 0, model.device)
+    got = walk_batch(model, on_device(model, roll_in), keys, WALKS, composed=composed, ends=True, launch=LAUNCH)
     assert got.ends[0].tolist() == ends.tolist() == [end for end, _ in expected]
     assert int(got.samples[0]) == steps == sum(steps for _, steps in expected)
     assert got.counts[0].tolist() == np.bincount(ends, minlength=mdp.num_states).tolist()
 
 
-@pytest.mark.parametrize("bits", [21, 29, 31, packing.UNPACKED])
+@pytest.mark.parametrize("bits", [21, 29, 31, device_tables.UNPACKED])
 @pytest.mark.parametrize("case", ["DCL", "Garnet", "random"])
 def test_walks_with_few_bits_for_thresholds(case, bits, monkeypatch):
     """The fewer bits, the oftener draws equal thresholds; with 31 every fourth does."""
     mdp = CASES[case]
-    model = batches.load_model(mdp)
-    keys = batches.stream_keys(5, 0, model.device)
+    model = load_model(mdp)
+    keys = stream_keys(5, 0, model.device)
     one = RollIn.from_start().then(random_policy(mdp, 3), 0.9)
     for roll_in in (mixture(mdp), one):
         got = []
-        for least in (packing.LEAST_BITS, bits):
-            monkeypatch.setattr(packing, "LEAST_BITS", least)
-            monkeypatch.setattr(packing, "MOST_BITS", 31)
+        for least in (device_tables.LEAST_BITS, bits):
+            monkeypatch.setattr(device_tables, "LEAST_BITS", least)
+            monkeypatch.setattr(device_tables, "MOST_BITS", 31)
             roll_ins = on_device(model, roll_in)
-            assert (roll_ins.packed is None) == (least == packing.UNPACKED)
-            got.append(batches.walk_batch(model, roll_ins, keys, WALKS, composed=True, ends=True, launch=LAUNCH))
+            assert (roll_ins.packed is None) == (least == device_tables.UNPACKED)
+            got.append(walk_batch(model, roll_ins, keys, WALKS, composed=True, ends=True, launch=LAUNCH))
         monkeypatch.undo()
         assert got[0].ends.tolist() == got[1].ends.tolist()
         assert got[0].samples.tolist() == got[1].samples.tolist()
@@ -148,12 +153,14 @@ def test_packed_entries():
     outcomes = [(0, 1), (2, ~3), (~0, 4), (2**15 - 1, ~(2**15 - 1)), (6, 6)]
     entries = [[word, (chosen & 0xFFFFFFFF) | ((other & 0xFFFFFFFF) << 32)]
                for word, (chosen, other) in zip(share, outcomes, strict=True)]  # fmt: skip
-    packed = words(packing.pack(torch.from_numpy(np.array(entries, dtype=np.uint64).view(np.int64)), 2**15)).tolist()
+    packed = words(
+        device_tables.pack(torch.from_numpy(np.array(entries, dtype=np.uint64).view(np.int64)), 2**15)
+    ).tolist()
     assert [word >> 32 for word in packed] == [0, 5, 5, 2**32 - 1, 2**32 - 1]
     assert [word >> 16 & 0xFFFF for word in packed] == [0, 2, 0x8000, 0x7FFF, 6]
     assert [word & 0xFFFF for word in packed] == [1, 0x8003, 4, 0xFFFF, 6]
     sizes = [2**15, 2**15 + 1, 10**6, 2**25, 2**25 + 1]
-    assert [packing.packed_bits(size) for size in sizes] == [16, 17, 21, 26, packing.UNPACKED]
+    assert [device_tables.packed_bits(size) for size in sizes] == [16, 17, 21, 26, device_tables.UNPACKED]
 
 
 def numba_and_triton(mdp, roll_in, policy, settings, seed=5):
@@ -215,20 +222,20 @@ def test_budget_is_kept_to_the_step(budget):
 
 def test_a_batch_is_its_runs_one_by_one():
     mdp = CASES["CCT"]
-    model = batches.load_model(mdp)
+    model = load_model(mdp)
     runs, seeds = 3, torch.tensor([4, 9, 2])
     learned = [np.stack([random_policy(mdp, 10 * k + run) for run in range(runs)]) for k in range(2)]
-    ready = [batches.prepare_policies(model, torch.from_numpy(policy)) for policy in learned]
+    ready = [prepare_policies(model, torch.from_numpy(policy)) for policy in learned]
     mix = {"gammas": [0.3, 0.4], "weights": [0.6, 0.4], "chains": [(0, 0), (0, 1)], "tail": 1}
-    roll_ins = batches.roll_in_batch(model, ready, **mix)
+    roll_ins = roll_in_batch(model, ready, **mix)
     random = np.random.default_rng(8)
     rewards, critic = random.random((runs, mdp.num_states, mdp.num_actions)), random.random((runs, mdp.num_states))
     settings = {"episodes": 11, "horizon": 3, "gamma": 0.9, "trace": 0.5}
     budgets = torch.tensor([1_000, 9, 0])
-    walked = batches.walk_batch(model, roll_ins, batches.stream_keys(seeds, 0, model.device), 20, ends=True)
-    added = batches.walk_batch(model, roll_ins, batches.stream_keys(seeds, 0, model.device), 20, add_runs=True)
-    batch = batches.episode_statistics_batch(
-        model, ready[0], roll_ins, batches.stream_keys(seeds, 1, model.device), rewards=torch.from_numpy(rewards),
+    walked = walk_batch(model, roll_ins, stream_keys(seeds, 0, model.device), 20, ends=True)
+    added = walk_batch(model, roll_ins, stream_keys(seeds, 0, model.device), 20, add_runs=True)
+    batch = episode_statistics_batch(
+        model, ready[0], roll_ins, stream_keys(seeds, 1, model.device), rewards=torch.from_numpy(rewards),
         critic=torch.from_numpy(critic), max_samples=budgets, launch=LAUNCH, **settings,
     )  # fmt: skip
     for run in range(runs):

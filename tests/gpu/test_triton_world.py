@@ -125,14 +125,15 @@ def test_too_little_memory_is_refused_with_figures(monkeypatch):
 
 
 def test_bad_tensors_are_refused():
-    from curious_explorer.gpu import batches
+    from curious_explorer.gpu.device_tables import load_model, prepare_policies, roll_in_batch, stream_keys
+    from curious_explorer.gpu.triton_walks import walk_batch
 
-    model = batches.load_model(MDP)
+    model = load_model(MDP)
     with pytest.raises(ValueError, match="policy has shape"):
-        batches.prepare_policies(model, torch.ones(1, 2, 2, dtype=torch.float64))
-    policy = batches.prepare_policies(model, torch.from_numpy(np.stack([UNIFORM, UNIFORM])), composed=False)
-    roll_ins = batches.roll_in_batch(model, [policy], [0.5], tail=1)
+        prepare_policies(model, torch.ones(1, 2, 2, dtype=torch.float64))
+    policy = prepare_policies(model, torch.from_numpy(np.stack([UNIFORM, UNIFORM])), composed=False)
+    roll_ins = roll_in_batch(model, [policy], [0.5], tail=1)
     with pytest.raises(ValueError, match="roll_ins is for 2 runs, but there are 3 keys"):
-        batches.walk_batch(model, roll_ins, batches.stream_keys([1, 2, 3], 0, model.device), 5)
+        walk_batch(model, roll_ins, stream_keys([1, 2, 3], 0, model.device), 5)
     with pytest.raises(ValueError, match="no composed tables"):
-        batches.walk_batch(model, roll_ins, batches.stream_keys([1, 2], 0, model.device), 5, composed=True)
+        walk_batch(model, roll_ins, stream_keys([1, 2], 0, model.device), 5, composed=True)

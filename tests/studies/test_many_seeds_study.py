@@ -15,10 +15,10 @@ from curious_explorer import evaluate
 from curious_explorer.environments import combination_lock
 from curious_explorer.studies.figures.canvas import save_figure
 from curious_explorer.studies.figures.seeds import band_width, draw_seeds, share_reaching
-from curious_explorer.studies.many_seeds import LABELS, SeedRuns, exact_values, run_cell_for_seeds
 from curious_explorer.studies.paper_grid import Cell
 from curious_explorer.studies.paper_run import ARMS, run_cell
 from curious_explorer.studies.presets import tuned_settings
+from curious_explorer.studies.seed_runs import LABELS, SeedRuns, exact_values, run_cell_for_seeds
 
 
 def short_settings(cell):

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # Triton's language has no types that a checker of Python would know.
-"""The random numbers of `sampling.random` and the tables of `sampling.tables`, read by Triton.
+"""The random numbers of `worlds.random_streams` and the tables of `worlds.alias_tables`, read by Triton.
 
 Every function here is one that the CPU kernels have too, written for a block of lanes; on the same key they give the
 same bits. An alias entry is read as one 16-byte load: its threshold, then its two outcomes.
@@ -14,6 +14,8 @@ import triton.language as tl
 GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 _M1 = tl.constexpr(0xBF58476D1CE4E5B9)
 _M2 = tl.constexpr(0x94D049BB133111EB)
+ALWAYS = tl.constexpr(1 << 63)
+SCALE = tl.constexpr(9223372036854775808.0)
 
 
 @triton.jit
@@ -168,3 +170,26 @@ def take_step(
     else:  # every transition is certain: the draw is passed over
         entry = here
     return row, entry, counter
+
+
+@triton.jit(do_not_specialize=["rows"])
+def threshold_kernel(policy, thresholds, rows, num_actions, BLOCK: tl.constexpr):
+    """Cumulative action probabilities as integers; see `alias_tables.fill_policy_thresholds`.
+
+    One lane for each state of each run adds up its row in the CPU's order, so that sums round alike.
+    """
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    real = row < rows
+    total = tl.zeros([BLOCK], tl.float64)
+    last = tl.zeros([BLOCK], tl.int32)
+    for action in range(num_actions):
+        probability = tl.load(policy + row * num_actions + action, mask=real, other=0.0)
+        total += probability
+        share = tl.minimum(tl.maximum(total, 0.0), 1.0) * SCALE
+        word = tl.where(share >= SCALE, ALWAYS, tl.where(share < SCALE, share, 0.0).to(tl.uint64))
+        tl.store(thresholds + row * num_actions + action, word.to(tl.int64, bitcast=True), mask=real)
+        last = tl.where(probability > 0.0, action, last)
+    # Rounding may leave the sum just below one; the last action that is possible takes what is left.
+    for action in range(num_actions):
+        always = tl.full([BLOCK], ALWAYS, tl.uint64).to(tl.int64, bitcast=True)
+        tl.store(thresholds + row * num_actions + action, always, mask=real & (action >= last))

@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Words
-from curious_explorer.gpu import batches
-from curious_explorer.gpu import device_model as model
 from curious_explorer.gpu.device import check_memory
+from curious_explorer.gpu.device_tables import Policies, RollIns, alias_tensor, chains_on_device, load_model
+from curious_explorer.gpu.triton_episodes import episode_statistics_batch
+from curious_explorer.gpu.triton_walks import walk_batch
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds import episode_kernels as stepping
 from curious_explorer.worlds.prepared import ROLL_INS_KEPT, PreparedRollIn
@@ -28,13 +29,13 @@ class TritonBackend:
     """An MDP on the device, and the roll-ins that were walked there last."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
-        self._model = model.load_model(mdp)
-        self._roll_ins: OrderedDict[tuple[int, bool], tuple[PreparedRollIn, model.RollIns]] = OrderedDict()
+        self._model = load_model(mdp)
+        self._roll_ins: OrderedDict[tuple[int, bool], tuple[PreparedRollIn, RollIns]] = OrderedDict()
 
     def walk(self, prepared: PreparedRollIn, key: np.uint64, count: int) -> tuple[NDArray[np.int32], int]:
         """The states in which walks end, and how many steps they took."""
         composed = prepared.pays(count)
-        walked = batches.walk_batch(
+        walked = walk_batch(
             self._model,
             self._on_device(prepared, composed),
             self._keys([key]),
@@ -55,7 +56,7 @@ class TritonBackend:
         steps = 0
         for count in Counter(portions):
             composed = prepared.pays(count)
-            walked = batches.walk_batch(
+            walked = walk_batch(
                 self._model,
                 self._on_device(prepared, composed),
                 self._keys([key for key, size in zip(keys, portions, strict=True) if size == count]),
@@ -82,9 +83,9 @@ class TritonBackend:
         **settings: Any,
     ) -> tuple[EpisodeStatistics, NDArray[np.int64], int]:
         """The statistics of a batch of episodes, how often each transition was taken, and how it ended."""
-        batch = batches.episode_statistics_batch(
+        batch = episode_statistics_batch(
             self._model,
-            model.Policies(self._tensor(policy), self._tensor(thresholds.view(np.int64)), None),
+            Policies(self._tensor(policy), self._tensor(thresholds.view(np.int64)), None),
             self._on_device(prepared, False),
             self._keys([key]),
             rewards=None if reward_mode == stepping.OWN_REWARDS else self._tensor(rewards),
@@ -108,7 +109,7 @@ class TritonBackend:
         ending = stepping.NOWHERE_TO_START if bool(batch.nowhere_to_start[0]) else stepping.FINISHED
         return statistics, seen, ending
 
-    def _on_device(self, prepared: PreparedRollIn, composed: bool) -> model.RollIns:
+    def _on_device(self, prepared: PreparedRollIn, composed: bool) -> RollIns:
         """A roll-in's tables on the device, copied now or found again."""
         known = self._roll_ins.get((id(prepared), composed))
         if known is None:
@@ -121,13 +122,13 @@ class TritonBackend:
             self._roll_ins.popitem(last=False)
         return known[1]
 
-    def _copied(self, prepared: PreparedRollIn, composed: bool) -> model.RollIns:
+    def _copied(self, prepared: PreparedRollIn, composed: bool) -> RollIns:
         thresholds = self._tensor(prepared.thresholds[: 0 if composed else None].view(np.int64))
         if not composed:
-            return model.chains_on_device(self._model, prepared.chains, thresholds, None)
-        words = model.alias_tensor(prepared.composed().words, self._model.device)
+            return chains_on_device(self._model, prepared.chains, thresholds, None)
+        words = alias_tensor(prepared.composed().words, self._model.device)
         table = words.view(1, prepared.chains.num_policies, -1, 2)
-        return model.chains_on_device(self._model, prepared.chains, thresholds, table)
+        return chains_on_device(self._model, prepared.chains, thresholds, table)
 
     def _keys(self, keys: Sequence[np.uint64]) -> torch.Tensor:
         return torch.from_numpy(np.array(keys, dtype=np.uint64).view(np.int64)).to(self._model.device)

@@ -14,7 +14,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.studies.figures.canvas import PAGE_WIDTH, WITH_CE, WITHOUT_CE, new_figure, quiet
-from curious_explorer.studies.many_seeds import SeedRuns
+from curious_explorer.studies.seed_runs import SeedRuns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

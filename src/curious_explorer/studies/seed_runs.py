@@ -107,8 +107,8 @@ def run_cell_for_seeds(
 
     ``make_worlds`` makes the worlds of all seeds; by default `SeededWorlds` on the GPU.
     """
-    from curious_explorer.gpu.many_seeds_explore import explore_many, improve_many
-    from curious_explorer.gpu.seeded_worlds import SeededWorlds
+    from curious_explorer.gpu.many_seeds import explore_many, improve_many
+    from curious_explorer.gpu.many_worlds import SeededWorlds
 
     make = make_worlds or SeededWorlds
     mdp = cell.mdp(LABELS)

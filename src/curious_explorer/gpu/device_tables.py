@@ -1,8 +1,27 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, unused-ignore"
 """What kernels on the GPU read: an MDP, policies and roll-ins of many runs, as torch tensors.
 
 Every table is the CPU's own, built by the same functions or in the same order of operations, and copied: that the two
 backends draw the same states rests on their thresholds being the same bit for bit. Unsigned 64-bit words are kept in
 int64 tensors bit by bit, because torch has little arithmetic for unsigned ones.
+
+A *run* is one agent in its own copy of one MDP: it has its own key (so its own random numbers), its own policies, its
+own rewards and its own critic. What all runs of a batch share is the MDP and the shape of the roll-in: how many
+policies, their discounts, and which chains of them are walked with which weight. Run b of a batch gets exactly what it
+would get alone, and what the CPU kernels of `TabularWorld` give for the same key: the same integers (where walks end,
+steps taken, lengths, counts), and the same floats up to the order of summation.
+
+    model = load_model(mdp)                                          # once for an MDP
+    keys = stream_keys(seeds, 0, model.device)                       # (B,); the second is the number of the call
+    uniform = prepare_policies(model, policy)                        # policy: (B, S, A)
+    rho = roll_in_batch(model, [])                                   # B = 1, shared by all runs
+    visits = walk_batch(model, roll_in_batch(model, [uniform], [gamma], tail=1), keys, 10_000)
+    batch = episode_statistics_batch(model, uniform, rho, keys, episodes=50, horizon=90, gamma=gamma)
+
+*Packed tables.* A composed alias entry is kept once more in one 64-bit word instead of two, so that twice as many fit
+the GPU's caches. A word holds the upper bits of the entry's threshold, its first outcome and its second, of
+`packed_bits` each: a state below a bit that is set where the state is terminal. Draws of which the upper bits equal
+those of the threshold are left to the full table, so packing changes no result; `triton_walks` says how.
 """
 
 from __future__ import annotations
@@ -15,8 +34,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.gpu.device import check_memory, find_device
-from curious_explorer.gpu.packing import pack
-from curious_explorer.gpu.threshold_kernel import threshold_kernel
+from curious_explorer.gpu.draws import threshold_kernel
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds import prepared
@@ -31,6 +49,12 @@ def _signed(word: int) -> int:
 GOLDEN = _signed(0x9E3779B97F4A7C15)
 LONG_ROW = 16
 """Rows longer than this are searched by bisection."""
+LEAST_BITS, MOST_BITS = 16, 26
+"""Of an outcome. With fewer than 16 the threshold would have more than half of the word, and kernels compare one half;
+with more than 26 it would have so few bits that draws would often equal it."""
+UNPACKED = 32
+WORDS_FOR_A_MOMENT = 6
+"""How many words an entry takes while it is packed: its own, and those of intermediate results."""
 
 
 class Model(NamedTuple):
@@ -204,6 +228,76 @@ def chains_on_device(
 def alias_tensor(words: NDArray[np.uint64], device: torch.device) -> torch.Tensor:
     """An alias table's words as a tensor of shape (entries, 2)."""
     return torch.from_numpy(words.view(np.int64).reshape(-1, 2)).to(device)
+
+
+def packed_bits(num_states: int) -> int:
+    """The bits of an outcome in a packed entry; `UNPACKED` where states are too many."""
+    bits = max(LEAST_BITS, 1 + (num_states - 1).bit_length())
+    return bits if bits <= MOST_BITS else UNPACKED
+
+
+def pack(composed: torch.Tensor, num_states: int) -> torch.Tensor | None:
+    """Alias entries (..., 2) as words (...); None where states are too many.
+
+    The threshold of a certain outcome, 2**63, is one more than its bits hold; the most that they hold will do, because
+    draws that equal it are left to the full table.
+    """
+    bits = packed_bits(num_states)
+    if bits == UNPACKED:
+        return None
+    check_memory(8 * WORDS_FOR_A_MOMENT * (composed.numel() // 2), composed.device, "packing the tables of a roll-in")
+    share, outcomes = composed.unbind(-1)
+    upper_bits = 64 - 2 * bits
+    certain = share < 0  # 2**63, in signed words
+    packed = torch.where(certain, (1 << upper_bits) - 1, share >> (63 - upper_bits))
+    for outcome in ((outcomes << 32) >> 32, outcomes >> 32):
+        packed <<= bits
+        packed |= torch.where(outcome < 0, ~outcome | (1 << (bits - 1)), outcome)
+    return packed
+
+
+def chain_arguments(model: Model, roll_ins: RollIns) -> dict[str, Any]:
+    """What kernels are told of a roll-in."""
+    return {
+        "chain": roll_ins.chain,
+        "chain_size": len(roll_ins.chain),
+        "ranges": roll_ins.ranges,
+        "start": model.start,
+        "start_size": len(model.start),
+        "stops": roll_ins.stop,
+        "stop_offset": roll_ins.stop_offset,
+        "stop_size": roll_ins.stop_size,
+        "num_policies": roll_ins.num_policies,
+        "tail_start": roll_ins.tail_start,
+        "MANY_CHAINS": len(roll_ins.chain) > 1,
+        "MANY_STARTS": len(model.start) > 1,
+    }
+
+
+def step_arguments(model: Model) -> dict[str, Any]:
+    """How often to look at a policy's row, and at a row of transitions."""
+    arguments: dict[str, Any] = {}
+    for steps, long, length in (
+        ("ACTION_STEPS", "ACTIONS_LONG", model.num_actions),
+        ("ROW_STEPS", "ROWS_LONG", model.longest_row),
+    ):
+        arguments[long] = length > LONG_ROW
+        arguments[steps] = length.bit_length() if length > LONG_ROW else length - 1
+    return arguments
+
+
+def check_runs(keys: torch.Tensor, **tensors: torch.Tensor) -> int:
+    """B, which every tensor must have as its first size, unless that is 1."""
+    runs = len(keys)
+    for name, tensor in tensors.items():
+        if len(tensor) not in (1, runs):
+            raise ValueError(f"{name} is for {len(tensor)} runs, but there are {runs} keys; expected as many, or one")
+    return runs
+
+
+def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A tensor of zeros on a device."""
+    return torch.zeros(shape, dtype=dtype, device=device)
 
 
 def _stack(parts: Sequence[torch.Tensor], model: Model) -> torch.Tensor:
