@@ -31,14 +31,14 @@ class StackedWorlds:
         ends = [world.walk(self.roll_in(roll_in, run), count) for run, world in enumerate(self.worlds)]
         return torch.stack([torch.bincount(torch.from_numpy(end), minlength=self.num_states) for end in ends])
 
-    def episodes(self, policy, *, reset, rewards, critic, max_samples, **asked):
+    def episodes(self, policy, *, reset, rewards, combine, critic, max_samples, **asked):
         parts = []
         for run, world in enumerate(self.worlds):
             limit = None if max_samples is None else int(max_samples[run])
             if limit == 0:
                 parts.append(None)
                 continue
-            own = {} if rewards is None else {"reward": Reward(rewards[run].numpy())}
+            own = {} if rewards is None else {"reward": Reward(rewards[run].numpy(), combine)}
             asked_of_run = {"reset": self.roll_in(reset, run), "critic": critic[run].numpy(), "max_samples": limit}
             parts.append(world.episodes(policy[run].numpy(), EpisodeBatch(**own, **asked_of_run, **asked)))
         shapes = [(self.num_states, self.num_actions)] * 2 + [(self.num_states,)] * 2
