@@ -15,6 +15,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.explorers.run_log import ExplorerSettings, RunLog, check_unit_task
+from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
 from curious_explorer.models.empirical_model import EmpiricalModel
 from curious_explorer.models.planning import exploitation
@@ -68,6 +69,8 @@ class ModelBasedExplorer(ExplorerSettings, ABC):
         model = EmpiricalModel(world.num_states, world.num_actions)
         values = np.zeros(world.num_states)
         run_log = RunLog(world, watch)
+        horizon = self.horizon_for(task.gamma)
+        agent = OnlineAgent(world, gamma=task.gamma, horizon=horizon, reset=task.roll_in, reward=task.reward)
 
         def use() -> Floats:
             return exploitation(model, task.reward, task.gamma, values)
@@ -77,19 +80,14 @@ class ModelBasedExplorer(ExplorerSettings, ABC):
             left = now.quota.copy()
             finishing, thinking = False, False
             while run_log.samples < most and not thinking:
-                followed = world.follow(
+                followed = agent.follow(
                     now.policy,
-                    gamma=task.gamma,
-                    horizon=self.horizon_for(task.gamma),
                     max_samples=min(most - run_log.samples, max(STRETCH, int(STRETCH_SHARE * run_log.samples))),
                     quota=None if finishing else left,
                     max_episodes=1 if finishing else None,
-                    reset=task.roll_in,
-                    fresh=run_log.samples == 0,
-                    **task.rewards(),
                 )
                 run_log.note(followed.samples, followed.episodes, followed.returned)
-                left -= model.add(followed)
+                left -= model.add(followed.seen, followed.ends, followed.end_rewards)
                 if run_log.samples < most:  # the end has a policy of its own
                     run_log.show(use)
                 thinking = followed.done and (finishing or not now.to_the_end)

@@ -11,11 +11,12 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.model_based_explorer import check_positive
 from curious_explorer.explorers.run_log import WATCH_GROWTH, ExplorerSettings, RunLog, check_unit_task
+from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
 from curious_explorer.models.planning import even_greedy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import QRule, QTable, World
+from curious_explorer.worlds.world import World
 
 LEAST_STRETCH = 100
 """Steps between two looks at the table: this many, or a hundredth of all steps so far."""
@@ -126,18 +127,11 @@ def _learn(
     table = QTable(np.full(shape, initial), np.full(shape, initial), np.zeros(shape, dtype=np.int64))
     most = task.budget or settings.steps
     run_log = RunLog(world, watch)
+    horizon = settings.horizon_for(task.gamma)
+    agent = OnlineAgent(world, gamma=task.gamma, horizon=horizon, reset=task.roll_in, reward=task.reward)
     while run_log.samples < most:
         stretch = min(most - run_log.samples, max(LEAST_STRETCH, int(WATCH_GROWTH * run_log.samples)))
-        progress = world.learn_q(
-            table,
-            rule(run_log.samples / most),
-            gamma=task.gamma,
-            horizon=settings.horizon_for(task.gamma),
-            max_samples=stretch,
-            reset=task.roll_in,
-            fresh=run_log.samples == 0,
-            **task.rewards(),
-        )
+        progress = agent.learn_q(table, rule(run_log.samples / most), max_samples=stretch)
         run_log.note(progress.samples, progress.episodes, progress.returned)
         if run_log.samples < most:
             run_log.show(lambda: _greedy(table))

@@ -29,8 +29,7 @@ from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.cells import Cells, Env, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import maker_of
-from curious_explorer.gym.online import OnlineAgent, check_quota
-from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector, random_observations
+from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector, random_observations, reset_by_roll_in
 from curious_explorer.gym.stepped_environments import (
     VECTORIZATIONS,
     SingleEnvironment,
@@ -38,20 +37,15 @@ from curious_explorer.gym.stepped_environments import (
     VectorEnvironment,
     make_vector_environment,
 )
-from curious_explorer.validation import check_count, check_gamma, check_seed
+from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds import random_streams as random
-from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator, RewardRule
+from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator
 from curious_explorer.worlds.policies import Policy, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
-    Followed,
-    QProgress,
-    QRule,
-    QTable,
-    Reward,
     Step,
     World,
 )
@@ -80,7 +74,8 @@ class GymWorld(World):
         num_envs: int = 1,
         vectorization: str = "sync",
     ) -> None:
-        self._seed = np.uint64(check_seed(seed))
+        self.seed = check_seed(seed)
+        self._seed = np.uint64(self.seed)
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
             raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
@@ -94,7 +89,7 @@ class GymWorld(World):
         self._arguments: dict[str, Any] = {}  # what the environment was made with
         self._lanes = self._open(env, cells, actions, num_envs, vectorization)
         self._actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
-        self._life: OnlineAgent | None = None
+        self._in_episode = False  # whether single steps may be taken
 
     def _open(
         self, env: Any, cells: Cells | None, actions: int | Sequence[Any] | None, num_envs: int, vectorization: str
@@ -169,14 +164,14 @@ class GymWorld(World):
 
     def position(self) -> dict[str, Any]:
         """Where this world stands; an episode in progress is given up, since an environment cannot be put back."""
-        self._life = None
+        self._in_episode = False
         return {"samples": self.samples, "calls": self._calls, "discovered": self.discretisation.cells.discovered()}
 
     def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
         self._elsewhere = check_count(position["samples"], "samples") - self._lanes.steps
         self._calls = check_count(position["calls"], "calls")
-        self._life = None
+        self._in_episode = False
         cells = self.discretisation.cells.recalling(position.get("discovered", []), growing=True)
         self._lanes.discretisation = self.discretisation._replace(cells=cells)
 
@@ -208,7 +203,7 @@ class GymWorld(World):
         def finish(rollout: Rollout) -> None:
             ends[rollout.number] = rollout.cell
 
-        self._life = None  # the environment is needed
+        self._in_episode = False  # the environment is needed
         collector = RolloutCollector(self._lanes, stream, seeds, finish)
         collector.run(Rollout(number, sampler, stream) for number in range(len(ends)))
         return ends
@@ -225,110 +220,51 @@ class GymWorld(World):
             assert rollout.trajectory is not None
             accumulator.add(rollout.trajectory, rollout.cell, rollout.terminated)
 
-        self._life = None  # the environment is needed
+        self._in_episode = False  # the environment is needed
         collector = RolloutCollector(self._lanes, stream, seeds, finish, batch.max_samples)
         collector.run(Rollout(number, sampler, stream, actor, batch.horizon) for number in range(batch.episodes))
         return accumulator.result(collector.steps)
 
-    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
-        """Begin an episode where a roll-in ends; see `World.begin`."""
-        life = self._living()
-        cell = life.restart(self._sampler(reset), max_samples)
-        return cell if life.standing and max_samples != 0 else None
-
-    # One life, episode after episode ------------------------------------------------------------------------------
+    # One step at a time -------------------------------------------------------------------------------------------
 
     def restart(self) -> int:
         """Begin an episode from the environment's own start; returns its cell."""
-        return self._living().restart(self._sampler(None))
+        cell = self.begin()
+        assert cell is not None
+        return cell
+
+    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
+        """Begin an episode where a roll-in ends; see `World.begin`."""
+        env = self._lanes
+        if not isinstance(env, SingleEnvironment):
+            raise ValueError(
+                f"this world steps {env.count} environments together, but single steps are taken in one; make the "
+                "world with num_envs=1 for single steps and for optimizers that learn at every step"
+            )
+        self._in_episode = False
+        if max_samples is not None and check_count(max_samples, "max_samples") == 0:
+            return None
+        sampler, before = self._sampler(reset), env.steps
+        stream, seeds = self._next_stream()
+        failed = reset_by_roll_in(env, sampler, stream, seed=next(seeds), max_steps=max_samples)
+        self._in_episode = failed is not None and (max_samples is None or env.steps - before < max_samples)
+        return env.cells[0] if self._in_episode else None
 
     def step(self, action: int) -> Step:
         """Take one action in the current episode."""
-        if self._life is None or not self._life.standing:
+        env = self._lanes
+        if not self._in_episode or not isinstance(env, SingleEnvironment):
             raise RuntimeError("no episode is in progress; call restart() first")
         if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
             raise ValueError(f"action is {action!r}, expected a whole number from 0 to {self.num_actions - 1}")
-        event = self._life.step(int(action))
+        event = env.step(self.discretisation.action_set.choices[action])
+        self._in_episode = not (event.terminated or event.truncated)
         return Step(event.cell, event.reward, event.terminated, truncated=event.truncated)
-
-    def follow(  # type: ignore[override]
-        self,
-        policy: Policy,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        quota: NDArray[np.int64] | None = None,
-        max_episodes: int | None = None,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> Followed:
-        """Act by a policy until it is worth thinking again; see `World.follow`."""
-        actor = self._actors.actor(policy)
-        if quota is not None:
-            check_quota(quota, (self.num_states, self.num_actions))
-        if max_episodes is not None:
-            check_count(max_episodes, "max_episodes", least=1)
-        bounds = self._bounds(gamma, horizon, max_samples, reset, rewards, combine)
-        return self._living(fresh).follow(actor, quota=quota, max_episodes=max_episodes, **bounds)
-
-    def learn_q(  # type: ignore[override]
-        self,
-        table: QTable,
-        rule: QRule,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> QProgress:
-        """Q-learning, a table updated at every step; see `World.learn_q`."""
-        for name, array in table._asdict().items():
-            if array.shape != (self.num_states, self.num_actions):
-                raise ValueError(
-                    f"the table's {name} have shape {array.shape}, expected {(self.num_states, self.num_actions)}"
-                )
-        bounds = self._bounds(gamma, horizon, max_samples, reset, rewards, combine)
-        return self._living(fresh).learn_q(table, rule, **bounds)
 
     # Bookkeeping --------------------------------------------------------------------------------------------------
 
-    def _bounds(
-        self,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        reset: RollIn | None,
-        rewards: Floats | None,
-        combine: str,
-    ) -> dict[str, Any]:
-        """What both ways of living take, checked."""
-        return {
-            "gamma": check_gamma(gamma),
-            "horizon": check_count(horizon, "horizon", least=1),
-            "max_samples": check_count(max_samples, "max_samples"),
-            "reset": self._sampler(reset),
-            "pay": self._payment(rewards, combine),
-        }
-
     def _sampler(self, reset: RollIn | None) -> RollInSampler:
         return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors)
-
-    def _payment(self, rewards: Floats | None, combine: str) -> RewardRule:
-        return RewardRule(None if rewards is None else Reward(rewards, combine), (self.num_states, self.num_actions))
-
-    def _living(self, fresh: bool = False) -> OnlineAgent:
-        """The life in progress, on this call's own random numbers; another one where there is none."""
-        stream, seeds = self._next_stream()
-        if self._life is None or fresh:
-            self._life = OnlineAgent(self._lanes, stream, seeds)
-        self._life.renew(stream)
-        return self._life
 
     def _fitted(self, discretisation: Discretisation, env: Env) -> Discretisation:
         """Let cells that are cut by quantiles see some observations first; these steps are counted, too."""

@@ -113,10 +113,6 @@ class Task(NamedTuple):
     reward: Reward | None
     budget: int | None
 
-    def rewards(self) -> dict[str, Any]:
-        """The reward as `World.follow` wants it."""
-        return {} if self.reward is None else {"rewards": self.reward.table, "combine": self.reward.combine}
-
 
 def check_task(
     world: World, reset: Reset | RollIn | None, *, gamma: float, reward: Reward | None, budget: int | None

@@ -12,7 +12,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.learners.optimizer import Reward
-from curious_explorer.worlds.world import Followed
+from curious_explorer.worlds.world import TransitionCounts
 
 
 class EmpiricalModel:
@@ -41,9 +41,8 @@ class EmpiricalModel:
         """(S, A)."""
         return self.num_states, self.num_actions
 
-    def add(self, followed: Followed) -> Integers:
+    def add(self, seen: TransitionCounts, ends: Integers, end_rewards: Floats) -> Integers:
         """Learn from what was seen; returns how often each pair was tried, shape (S, A)."""
-        seen = followed.seen
         tried = np.zeros(self.shape, dtype=np.int64)
         pairs = seen.state * self.num_actions + seen.action
         np.add.at(tried.reshape(-1), pairs, seen.times)
@@ -55,9 +54,9 @@ class EmpiricalModel:
             places = np.searchsorted(self._codes, codes)
         np.add.at(self.times, places, seen.times)
         np.add.at(self.paid, places, seen.times * seen.reward)
-        ended = followed.ends > 0
+        ended = ends > 0
         self.terminal |= ended
-        self.end_rewards[ended] = followed.end_rewards[ended]
+        self.end_rewards[ended] = end_rewards[ended]
         return tried
 
     def _make_room(self, codes: Integers) -> None:

@@ -6,10 +6,6 @@ from curious_explorer.worlds.visit import visit
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
-    Followed,
-    QProgress,
-    QRule,
-    QTable,
     Reward,
     Step,
     TransitionCounts,
@@ -20,10 +16,6 @@ from curious_explorer.worlds.wrappers import RecordingWorld
 __all__ = [
     "EpisodeBatch",
     "EpisodeStatistics",
-    "Followed",
-    "QProgress",
-    "QRule",
-    "QTable",
     "RecordingWorld",
     "Reward",
     "RollIn",

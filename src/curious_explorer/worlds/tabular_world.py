@@ -8,12 +8,10 @@ the seed and on how many calls came before it, never on threads or timing.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.backends import BACKENDS, choose_backend
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count, check_gamma, check_policy, check_seed
@@ -24,12 +22,10 @@ from curious_explorer.worlds import (
     episode_kernels as stepping,
 )
 from curious_explorer.worlds import (
-    online_kernels as following,
-)
-from curious_explorer.worlds import (
     random_streams as random,
 )
 from curious_explorer.worlds.cpu import NumbaBackend
+from curious_explorer.worlds.compiled_steps import NOWHERE_TO_START, CompiledSteps, StepTables, begin_episode
 from curious_explorer.worlds.episodes import check_reward
 from curious_explorer.worlds.policies import Policy, as_table
 from curious_explorer.worlds.prepared import Preparer
@@ -37,14 +33,11 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
-    Followed,
-    QProgress,
-    QRule,
-    QTable,
     Reward,
     Step,
     TransitionCounts,
     World,
+    nowhere_to_start,
     portions,
 )
 
@@ -61,7 +54,7 @@ class TabularWorld(World):
         seed: where all of this world's randomness comes from.
         backend: "numba", kernels compiled for the CPU; "triton", for a GPU (needs the extra ``gpu``); or "auto", the
             GPU where there is one. Results do not depend on it but for the rounding of sums, so a run may move from one
-            to another. One life (`restart`, `step`, `follow`, `learn_q`) is serial and stays on the CPU in any case.
+            to another. Single steps are serial and stay on the CPU in any case.
         threads: how many threads walk; None means one below 100,000 states and one for each core above.
     """
 
@@ -87,8 +80,7 @@ class TabularWorld(World):
         self._preparer = Preparer(mdp)
         self._samples = 0
         self._calls = 0
-        self._state: int | None = None  # of the episode in progress, that of `restart`, `step`, `follow` and `learn_q`
-        self._age = 0  # how many steps it has lasted
+        self._state: int | None = None  # of the episode in progress
         self._counter = np.uint64(0)
         self._end_rewards: Floats = np.where(mdp.terminal, self._rewards.mean(axis=1), 0.0)
 
@@ -126,7 +118,7 @@ class TabularWorld(World):
         """Where this world stands: samples paid for, streams used, and the episode in progress, if there is one."""
         position = {"samples": self._samples, "calls": self._calls}
         if self._state is not None:
-            position |= {"state": self._state, "age": self._age, "counter": int(self._counter)}
+            position |= {"state": self._state, "counter": int(self._counter)}
         return position
 
     def restore(self, position: dict[str, int]) -> None:
@@ -134,7 +126,6 @@ class TabularWorld(World):
         self._samples = check_count(position["samples"], "samples")
         self._calls = check_count(position["calls"], "calls")
         self._state = check_count(position["state"], "state") if "state" in position else None
-        self._age = check_count(position.get("age", 0), "age")
         self._counter = np.uint64(position.get("counter", 0))
 
     # One step at a time -------------------------------------------------------------------------------------------
@@ -146,7 +137,7 @@ class TabularWorld(World):
         key = self._next_key()
         stepping.walk_by_steps(self._dynamics, prepared.chains, prepared.thresholds, key, 0, start)
         self._counter = np.uint64(random.walk_key(key, 1))
-        self._state, self._age = int(start[0]), 0
+        self._state = int(start[0])
         return self._state
 
     def step(self, action: int) -> Step:
@@ -160,15 +151,26 @@ class TabularWorld(World):
         self._counter = np.uint64((int(self._counter) + int(random.GOLDEN)) % 2**64)
         entry = stepping.step_once(self._dynamics, self._state * self.num_actions + action, self._counter)
         self._count(1)
-        self._age += 1
         self._state = int(self._mdp.transitions.indices[entry])
         terminated = bool(self._mdp.terminal[self._state])
         end_reward = float(self._end_rewards[self._state]) if terminated else 0.0
         return Step(self._state, float(self._dynamics.rewards[entry]), terminated, end_reward)
 
+    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
+        """Begin an episode where a roll-in ends; see `World.begin`."""
+        most = NO_LIMIT if max_samples is None else check_count(max_samples, "max_samples")
+        tables = self._step_tables(reset, None)
+        first = np.uint64(random.walk_key(self._next_key(), 0))
+        state, taken, counter = begin_episode(tables, first, most)
+        self._count(taken)
+        if state == NOWHERE_TO_START:
+            nowhere_to_start()
+        self._state, self._counter = (int(state), np.uint64(counter)) if state >= 0 else (None, np.uint64(0))
+        return self._state
+
     # Many walks at once -------------------------------------------------------------------------------------------
 
-    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+    def walk(self, roll_in: RollIn, count: int) -> Indices:
         """The states in which ``count`` independent walks end, shape (count,)."""
         count = check_count(count, "count")
         prepared = self._preparer.prepare(roll_in)
@@ -176,7 +178,7 @@ class TabularWorld(World):
         self._count(steps)
         return ends
 
-    def count_ends(self, roll_in: RollIn, count: int) -> NDArray[np.int64]:
+    def count_ends(self, roll_in: RollIn, count: int) -> Integers:
         """In how many of ``count`` walks each state is the end, shape (S,), counted where the walks are made."""
         parts = portions(count)
         prepared = self._preparer.prepare(roll_in)
@@ -208,106 +210,38 @@ class TabularWorld(World):
             record=batch.record,
         )
         self._count(result.samples)
-        _check_start(ending)
+        if ending == stepping.NOWHERE_TO_START:
+            nowhere_to_start()
         return result._replace(seen=self._seen(entry_counts)) if batch.record else result
 
-    # One life, episode after episode -------------------------------------------------------------------------------
+    # One step at a time, compiled ---------------------------------------------------------------------------------
 
-    def follow(  # type: ignore[override]
-        self,
-        policy: Floats,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        quota: NDArray[np.int64] | None = None,
-        max_episodes: int | None = None,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> Followed:
-        """Act by a policy until it is worth thinking again; see `World.follow`."""
-        _, thresholds = self._policy_tables(policy)
-        most_episodes = NO_LIMIT if max_episodes is None else check_count(max_episodes, "max_episodes", least=1)
-        left = self._quota(quota)
-        entry_counts = np.zeros(len(self._dynamics.next_state), dtype=np.int64)
-        ends = np.zeros(self.num_states, dtype=np.int64)
-        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
-        limits = (left, max_samples, most_episodes, self._next_key())
-        arguments: list[Any] = [*before, thresholds, *after, *limits, entry_counts, ends]
-        outcome = following.follow(*arguments)
-        samples, whole, returned, ending = self._lived(outcome)
-        end_rewards = np.where(ends > 0, self._end_rewards, 0.0)
-        done = ending in (following.QUOTA_MET, stepping.FINISHED)
-        return Followed(self._seen(entry_counts), ends, end_rewards, whole, returned, samples, done)
+    def compiled_steps(self) -> CompiledSteps:
+        """`restart` and `step` as compiled functions, on tables that only they look into."""
+        return CompiledSteps(
+            num_transitions=len(self._dynamics.next_state),
+            end_rewards=self._end_rewards,
+            tables=self._step_tables,
+            next_key=self._next_key,
+            finish=self._finish_steps,
+        )
 
-    def learn_q(  # type: ignore[override]
-        self,
-        table: QTable,
-        rule: QRule,
-        *,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        reset: RollIn | None = None,
-        rewards: Floats | None = None,
-        combine: str = "replace",
-        fresh: bool = False,
-    ) -> QProgress:
-        """Q-learning, a table updated at every step; see `World.learn_q`."""
-        for name, array in table._asdict().items():
-            if array.shape != self._rewards.shape:
-                raise ValueError(f"the table's {name} have shape {array.shape}, expected {self._rewards.shape}")
-        before, after = self._life(gamma, horizon, max_samples, reset, rewards, combine, fresh)
-        learning = (*map(float, rule[:5]), bool(rule.falling), *table)
-        arguments: list[Any] = [*before, *after, max_samples, self._next_key(), *learning]
-        outcome = following.learn_q(*arguments)
-        samples, whole, returned, _ = self._lived(outcome)
-        return QProgress(whole, returned, samples)
-
-    def _life(
-        self,
-        gamma: float,
-        horizon: int,
-        max_samples: int,
-        reset: RollIn | None,
-        rewards: Floats | None,
-        combine: str,
-        fresh: bool,
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What both kernels take: first how to begin an episode, then what is paid and where the agent stands."""
-        check_count(max_samples, "max_samples")
+    def _step_tables(self, reset: RollIn | None, reward: Reward | None) -> StepTables:
         prepared = self._preparer.prepare(reset or RollIn.from_start())
-        mode, paid = self._reward(None if rewards is None else Reward(rewards, combine))
-        ends = self._end_rewards if rewards is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
-        standing = self._state is not None and not self._mdp.terminal[self._state] and not fresh
-        state, age = (self._state, self._age) if standing else (-1, 0)
-        life = (paid, mode, ends, check_gamma(gamma), state, age, check_count(horizon, "horizon", least=1))
-        return (self._dynamics, prepared.chains, prepared.thresholds), life
+        mode, paid = self._reward(reward)
+        ends = self._end_rewards if reward is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
+        return StepTables(self._dynamics, prepared.chains, prepared.thresholds, mode, paid, ends)
 
-    def _lived(self, outcome: tuple[int, int, int, int, float, int]) -> tuple[int, int, float, int]:
-        """Count the steps, remember where the agent stands: samples, whole episodes, their returns, why it stopped."""
-        taken, state, age, whole, returned, ending = outcome
-        self._count(taken)
-        self._state, self._age = (int(state), int(age)) if state >= 0 else (None, 0)
+    def _finish_steps(self, samples: int, state: int, entry_counts: Integers) -> TransitionCounts:
+        self._count(samples)
+        self._state = state if state >= 0 else None
         if self._state is not None:  # a `step` may go on from here, on draws of its own
             self._counter = np.uint64(random.walk_key(self._next_key(), 1))
-        _check_start(ending)
-        return int(taken), int(whole), float(returned), int(ending)
+        return self._seen(entry_counts)
 
-    def _quota(self, quota: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        if quota is None:
-            return np.full(self._rewards.size, NO_LIMIT, dtype=np.int64)
-        left = np.array(quota, dtype=np.int64)
-        if left.shape != self._rewards.shape or (left < 1).any():
-            raise ValueError(
-                f"quota has shape {left.shape} and least entry {left.min(initial=1)}, expected shape "
-                f"{self._rewards.shape} and at least one try for each pair"
-            )
-        return left.ravel()
+    # What kernels are given, and what they leave --------------------------------------------------------------------
 
-    def _policy_tables(self, policy: Policy) -> tuple[Floats, NDArray[np.uint64]]:
+    def _policy_tables(self, policy: Policy) -> tuple[Floats, Words]:
         """A policy, checked, and its flat table of thresholds."""
         table = np.array(as_table(policy, "TabularWorld"), dtype=np.float64)
         thresholds = np.empty(self._rewards.shape, dtype=np.uint64)
@@ -326,7 +260,7 @@ class TabularWorld(World):
         table[self._mdp.terminal] = np.maximum(table, self._rewards)[self._mdp.terminal]
         return stepping.LARGER_REWARDS, table
 
-    def _seen(self, entry_counts: NDArray[np.int64]) -> TransitionCounts:
+    def _seen(self, entry_counts: Integers) -> TransitionCounts:
         """The transitions that were counted, as an agent that took notes would have them."""
         entries = np.flatnonzero(entry_counts)
         row = np.searchsorted(self._dynamics.row_start, entries, side="right") - 1
@@ -345,11 +279,3 @@ class TabularWorld(World):
         key = np.uint64(random.stream_key(self._seed, np.uint64(self._calls)))
         self._calls += 1
         return key
-
-
-def _check_start(ending: int) -> None:
-    if ending == stepping.NOWHERE_TO_START:
-        raise ValueError(
-            f"{stepping.TERMINAL_STARTS_IN_A_ROW} starts in a row fell on terminal states; an episode needs a "
-            "start, or a reset model, that reaches states that are not terminal"
-        )

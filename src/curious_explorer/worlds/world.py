@@ -43,13 +43,12 @@ from curious_explorer.worlds.policies import Policy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
+if TYPE_CHECKING:  # it imports Numba
+    from curious_explorer.worlds.compiled_steps import CompiledSteps
+
 __all__ = [
     "EpisodeBatch",
     "EpisodeStatistics",
-    "Followed",
-    "QProgress",
-    "QRule",
-    "QTable",
     "Reward",
     "Step",
     "TransitionCounts",
@@ -75,54 +74,6 @@ class Step(NamedTuple):
     """What a terminal state goes on paying at every step, for ever."""
     truncated: bool = False
     """Whether the world cut the episode off here, though the state is not terminal."""
-
-
-class Followed(NamedTuple):
-    """What an agent saw while it acted by one policy; sums, in no order."""
-
-    seen: TransitionCounts  # not of roll-ins
-    ends: Integers  # (S,): how often an episode ended in this (terminal) state
-    end_rewards: Floats  # (S,): what such a state goes on paying at every step, zero where none was met
-    episodes: int  # how many began and ended during the call
-    returned: float  # the sum of their discounted returns, not normalised
-    samples: int  # every step taken, roll-ins included
-    done: bool  # whether a quota or `max_episodes` was met, and not just the samples used up
-
-
-class QRule(NamedTuple):
-    """How an agent that carries a table of action values along chooses and learns at every step.
-
-    Try n of a pair (s, a) that paid r and led to s' moves its value Q, in normalised units, by
-
-        Q(s,a) += rate_n ((1 - gamma) r + gamma max_b U(s',b) + bonus sqrt((log_term + ln((n+1)(n+2))) / n) - Q(s,a)),
-        rate_n = max(least_rate, (rate_horizon + 1) / (rate_horizon + n)),
-
-    with U = Q, or, where it is ``falling``, the least that Q has ever been. The agent acts greedily by U, ties broken
-    at random, but with probability ``epsilon`` it takes any action.
-    """
-
-    epsilon: float = 0.0
-    rate_horizon: float = 0.0
-    least_rate: float = 0.0
-    bonus: float = 0.0
-    log_term: float = 0.0
-    falling: bool = False
-
-
-class QTable(NamedTuple):
-    """An agent's table of action values, changed in place by `World.learn_q`; three arrays of shape (S, A)."""
-
-    values: Floats  # Q
-    bounds: Floats  # U, by which it acts
-    tries: Integers
-
-
-class QProgress(NamedTuple):
-    """How a stretch of Q-learning went."""
-
-    episodes: int  # how many began and ended during the call
-    returned: float  # the sum of their discounted returns, not normalised
-    samples: int  # every step taken, roll-ins included
 
 
 class World(ABC):
@@ -221,7 +172,7 @@ class World(ABC):
             state, going_on = self._roll_in(roll_in, generator, last)
             if going_on:
                 return None if last is not None and self.samples >= last else state
-        nowhere_to_start(TERMINAL_STARTS)
+        nowhere_to_start()
 
     def _roll_in(self, roll_in: RollIn, generator: np.random.Generator, last: int | None = None) -> tuple[int, bool]:
         """Restart and walk one chain: the state, and whether an episode can go on there (``last``: of `samples`)."""
@@ -242,13 +193,9 @@ class World(ABC):
         self.calls += 1
         return np.random.default_rng([self.seed, self.calls])
 
-    def follow(self, policy: Floats, **options: Any) -> Followed:
-        """Act by a policy from where the agent stands, until it is worth thinking again."""
-        raise NotImplementedError
-
-    def learn_q(self, table: QTable, rule: QRule, **options: Any) -> QProgress:
-        """Act by a table of action values and update it at every step."""
-        raise NotImplementedError
+    def compiled_steps(self) -> CompiledSteps | None:
+        """The same restart and step as compiled functions, for compiled learners; None where there are none."""
+        return None
 
     def stored_discretisation(self) -> StoredDiscretisation | None:
         """What states and actions stand for in a world of observations; None in a world of states."""
@@ -277,11 +224,11 @@ def draw_action(probabilities: Floats, generator: np.random.Generator) -> int:
     return int(np.searchsorted(np.cumsum(probabilities[:last]), generator.random(), side="right"))
 
 
-def nowhere_to_start(times: int) -> NoReturn:
+def nowhere_to_start() -> NoReturn:
     """Say that roll-ins keep ending in terminal states."""
     raise ValueError(
-        f"{times:,} roll-ins in a row ended in a terminal state; an episode needs a start, or a reset model, that "
-        "reaches states that are not terminal"
+        "roll-ins keep ending in terminal states; an episode needs a start, or a reset model, that reaches "
+        " states that are not terminal"
     )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from curious_explorer.arrays import Floats, Indices, Integers, Mask
+from curious_explorer.arrays import Indices, Integers, Mask
+from curious_explorer.worlds.compiled_steps import CompiledSteps
+from curious_explorer.worlds.episode_accumulator import TransitionCounter
 from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.policies import Policy
 from curious_explorer.worlds.roll_in import RollIn
@@ -15,10 +17,6 @@ from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import (
     EpisodeBatch,
     EpisodeStatistics,
-    Followed,
-    QProgress,
-    QRule,
-    QTable,
     Step,
     TransitionCounts,
     World,
@@ -28,8 +26,8 @@ from curious_explorer.worlds.world import (
 class WorldWrapper(World):
     """A world that is another one, but for what a subclass changes.
 
-    `count_ends` is not passed on: it goes through `walk`, so that who changes `walk` sees every walk. A subclass that
-    passes it on must see its counts.
+    `count_ends` and `compiled_steps` are not passed on: they go through `walk` and `step`, so that who changes these
+    sees every walk and every step. A subclass that passes them on must look at what they bring.
     """
 
     def __init__(self, world: World) -> None:
@@ -86,13 +84,7 @@ class WorldWrapper(World):
         """Run a batch of episodes."""
         return self.world.episodes(policy, batch)
 
-    def follow(self, policy: Floats, **options: Any) -> Followed:
-        """Act by a policy."""
-        return self.world.follow(policy, **options)
 
-    def learn_q(self, table: QTable, rule: QRule, **options: Any) -> QProgress:
-        """Learn a table of action values."""
-        return self.world.learn_q(table, rule, **options)
 
 
 class RecordingWorld(WorldWrapper):
@@ -101,6 +93,8 @@ class RecordingWorld(WorldWrapper):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._seen: list[TransitionCounts] = []
+        self._steps = TransitionCounter()
+        self._state: int | None = None
 
     def count_ends(self, roll_in: RollIn, count: int) -> Integers:
         """How many walks end in each state; what they pass through is not kept."""
@@ -113,15 +107,35 @@ class RecordingWorld(WorldWrapper):
         self._seen.append(result.seen)
         return result
 
-    def follow(self, policy: Floats, **options: Any) -> Followed:
-        """Act by a policy, and keep its transitions."""
-        followed = self.world.follow(policy, **options)
-        self._seen.append(followed.seen)
-        return followed
+
+    def compiled_steps(self) -> CompiledSteps | None:
+        """The world's own, whose transitions are kept."""
+        steps = self.world.compiled_steps()
+        return None if steps is None else steps.noting(self._seen.append)
+
+    def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
+        """Begin an episode where a roll-in ends."""
+        self._state = self.world.begin(reset, max_samples=max_samples)
+        return self._state
+
+    def restart(self) -> int:
+        """Begin an episode."""
+        self._state = self.world.restart()
+        return self._state
+
+    def step(self, action: int) -> Step:
+        """Take one action, and keep the transition."""
+        step = self.world.step(action)
+        assert self._state is not None
+        self._steps.add(self._state, action, step.state, step.reward)
+        self._state = step.state
+        return step
 
     def take(self) -> TransitionCounts:
         """Everything that was kept since the last call, each transition once."""
-        seen, self._seen = self._seen, []
+        seen = [*self._seen, self._steps.counts()]
+        self._seen.clear()
+        self._steps = TransitionCounter()
         return merge_transitions(seen, self.num_states, self.num_actions)
 
 
@@ -173,17 +187,12 @@ class SeenStates(WorldWrapper):
         self._note(result.seen)
         return result if batch.record else result._replace(seen=None)
 
-    def follow(self, policy: Floats, **options: Any) -> Followed:
-        """Act by a policy."""
-        followed = self.world.follow(policy, **options)
-        self._note(followed.seen)
-        return followed
 
-    def learn_q(self, table: QTable, rule: QRule, **options: Any) -> QProgress:
-        """Q-learning; the states in which something was tried were seen."""
-        progress = self.world.learn_q(table, rule, **options)
-        self.seen[table.tries.any(axis=1)] = True
-        return progress
+
+    def compiled_steps(self) -> CompiledSteps | None:
+        """The world's own, whose transitions show states."""
+        steps = self.world.compiled_steps()
+        return None if steps is None else steps.noting(self._note)
 
     def _note(self, transitions: TransitionCounts | None) -> None:
         assert transitions is not None
