@@ -16,11 +16,12 @@ from curious_explorer.explorers.known_pairs import E3, RMax
 from curious_explorer.explorers.policy_cover import PCPG, Cover, MaxEnt
 from curious_explorer.explorers.psrl import PSRL, posterior_sample
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ, UCBQLearning
+from curious_explorer.learners.online import OnlineAgent, QTable
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.empirical_model import EmpiricalModel
 from curious_explorer.models.planning import plan, problem
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import Followed, QTable, TransitionCounts
+from curious_explorer.worlds.world import TransitionCounts
 from curious_explorer.worlds.wrappers import RecordingWorld
 
 GAMMA = 0.9
@@ -34,7 +35,7 @@ def model_of(num_states, num_actions, transitions, ends=()):
     ended = np.zeros(num_states, dtype=np.int64)
     ended[list(ends)] = 1
     model = EmpiricalModel(num_states, num_actions)
-    model.add(Followed(TransitionCounts(*columns), ended, np.zeros(num_states), 0, 0.0, 0, False))
+    model.add(TransitionCounts(*columns), ended, np.zeros(num_states))
     return model
 
 
@@ -65,10 +66,10 @@ def test_a_model_fed_in_portions_is_the_model_of_everything():
     mdp = garnet(30, 3, 4, seed=2)
     world = RecordingWorld(TabularWorld(mdp, seed=1))
     model = EmpiricalModel(30, 3)
-    settings = {"gamma": GAMMA, "horizon": 20}
+    agent = OnlineAgent(world, gamma=GAMMA, horizon=20)
     for samples in (1, 2, 30, 500, 1_000):
-        followed = world.follow(mdp.uniform_policy(), max_samples=samples, **settings)
-        assert model.add(followed).sum() == followed.seen.times.sum()
+        followed = agent.follow(mdp.uniform_policy(), max_samples=samples)
+        assert model.add(*followed[:3]).sum() == followed.seen.times.sum()
     seen = world.take()
     counts = np.zeros((30, 3, 30))
     counts[seen.state, seen.action, seen.next_state] = seen.times
@@ -239,12 +240,13 @@ def test_ucbvi_never_raises_a_value_and_finishes_episodes():
     strategy = UCBVI().strategy(world, TASK)
     model = EmpiricalModel(mdp.num_states, mdp.num_actions)
     caps = [np.ones(model.shape)]
+    agent = OnlineAgent(world, gamma=GAMMA, horizon=50)
     for _ in range(60):
         now = strategy.directions(model, world.samples)
         assert now.to_the_end
         assert (strategy.cap <= caps[-1]).all()
         caps.append(strategy.cap)
-        model.add(world.follow(now.policy, gamma=GAMMA, horizon=50, max_samples=1_000, max_episodes=1))
+        model.add(*agent.follow(now.policy, max_samples=1_000, max_episodes=1)[:3])
     assert caps[-1].min() < 0.5
 
 
@@ -376,7 +378,8 @@ def test_ucb_q_weighs_its_tries_as_published():
     world = TabularWorld(coin(), seed=1)
     rule = UCBQLearning(rate_horizon=4.0, bonus=1e-300).rule(world, GAMMA)
     table = QTable(np.ones((3, 1)), np.ones((3, 1)), np.zeros((3, 1), dtype=np.int64))
-    paid = [world.learn_q(table, rule, gamma=GAMMA, horizon=9, max_samples=1).returned for _ in range(30)]
+    agent = OnlineAgent(world, gamma=GAMMA, horizon=9)
+    paid = [agent.learn_q(table, rule, max_samples=1).returned for _ in range(30)]
     rates = [5.0 / (4.0 + n) for n in range(1, 31)]
     weights = [rates[i] * math.prod(1 - rate for rate in rates[i + 1 :]) for i in range(30)]
     assert sum(weights) == pytest.approx(1.0)
@@ -390,13 +393,14 @@ def test_ucb_q_adds_its_bonus_and_only_ever_lowers_its_bound():
     rule = UCBQLearning(bonus=0.01, delta=0.1).rule(world, GAMMA)
     assert rule.rate_horizon == pytest.approx(10.0)
     table = QTable(np.ones((3, 2)), np.ones((3, 2)), np.zeros((3, 2), dtype=np.int64))
-    paid = world.learn_q(table, rule, gamma=GAMMA, horizon=9, max_samples=1).returned
+    agent = OnlineAgent(world, gamma=GAMMA, horizon=9)
+    paid = agent.learn_q(table, rule, max_samples=1).returned
     tried = int(np.argmax(table.tries[0]))
     expected = (1 - GAMMA) * paid + 0.01 * math.sqrt(10 * math.log(3 * 2 / 0.1 * 2 * 3))
     assert table.values[0, tried] == pytest.approx(expected)  # the first rate is one
     for _ in range(50):
         before = table.bounds.copy()
-        world.learn_q(table, rule, gamma=GAMMA, horizon=9, max_samples=1)
+        agent.learn_q(table, rule, max_samples=1)
         assert (table.bounds <= before).all()
 
 

@@ -11,6 +11,7 @@ from curious_explorer import TabularWorld, visit
 from curious_explorer.environments import crossroad_traps
 from curious_explorer.errors import BackendError
 from curious_explorer.gpu import device
+from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch
 
@@ -28,7 +29,7 @@ def live(world, *, gamma=0.4):
     counts = visit(world, UNIFORM, gamma=gamma, count=30).tolist()
     batch = world.episodes(UNIFORM, EpisodeBatch(episodes=8, horizon=3, gamma=gamma, reset=roll_in))
     steps = [world.restart(), world.step(0).state]
-    followed = world.follow(UNIFORM, gamma=gamma, horizon=5, max_samples=30)
+    followed = OnlineAgent(world, gamma=gamma, horizon=5).follow(UNIFORM, max_samples=30)
     return walked, counts, batch.lengths.tolist(), batch.samples, steps, followed.samples, followed.ends.tolist()
 
 

@@ -13,6 +13,7 @@ from curious_explorer import TRPO, FunctionCells, GridCells, GymWorld, HashedCel
 from curious_explorer.errors import ActionError, CellError, EnvironmentFailureError, ObservationError, ResetModelError
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.restart_wrapper import RestartWrapper
+from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
 
@@ -45,7 +46,7 @@ def calls(world):
     return [
         lambda: visit(world, policy, gamma=GAMMA, count=20),
         lambda: world.episodes(policy, EpisodeBatch(episodes=5, horizon=9, gamma=GAMMA)),
-        lambda: world.follow(policy, gamma=GAMMA, horizon=9, max_samples=30),
+        lambda: OnlineAgent(world, gamma=GAMMA, horizon=9).follow(policy, max_samples=30),
     ]
 
 
@@ -90,7 +91,7 @@ def test_rewards_that_are_no_numbers_are_named(reward):
     with pytest.raises(EnvironmentFailureError, match=f"paid a reward of {reward}, expected a finite number"):
         world.episodes(uniform(world), EpisodeBatch(episodes=2, horizon=5, gamma=GAMMA))
     with pytest.raises(EnvironmentFailureError, match="paid a reward"):
-        world.follow(uniform(world), gamma=GAMMA, horizon=5, max_samples=9)
+        OnlineAgent(world, gamma=GAMMA, horizon=5).follow(uniform(world), max_samples=9)
 
 
 def test_an_old_environment_that_returns_four_things_is_named():
@@ -182,34 +183,27 @@ def test_what_cannot_be_sent_to_a_process_is_named(monkeypatch):
 
 
 BAD_ARGUMENTS = [
-    ("episodes", {"policy": np.full((2, 2), 0.5)}, r"policy has shape \(2, 2\)"),
-    ("episodes", {"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
-    ("episodes", {"reward": Reward(np.zeros((2, 2)))}, r"shape \(2, 2\)"),
-    ("episodes", {"trace": 1.5}, "trace is 1.5"),
-    ("episodes", {"weight_decay": -0.1}, "weight_decay is -0.1"),
-    ("episodes", {"horizon": 0}, "horizon is 0"),
-    ("episodes", {"max_samples": -5}, "max_samples is -5"),
-    ("episodes", {"credited": -1}, "credited is -1"),
-    ("episodes", {"gamma": 1.0}, "gamma is 1.0"),
-    ("episodes", {"reset": RollIn.from_start().then(np.ones((3, 1)), 0.9)}, "policy 0 of the roll-in has shape"),
-    ("follow", {"policy": np.full((6, 2), 0.6)}, "sum to 1.2"),
-    ("follow", {"quota": np.zeros((6, 2), dtype=np.int64)}, "quota"),
-    ("follow", {"quota": np.ones((2, 2), dtype=np.int64)}, "quota"),
-    ("follow", {"max_episodes": 0}, "max_episodes is 0"),
-    ("follow", {"max_samples": -1}, "max_samples is -1"),
-    ("follow", {"rewards": np.zeros((6, 2)), "combine": "sum"}, "combine is 'sum'"),
+    ({"policy": np.full((2, 2), 0.5)}, r"policy has shape \(2, 2\)"),
+    ({"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
+    ({"reward": Reward(np.zeros((2, 2)))}, r"shape \(2, 2\)"),
+    ({"trace": 1.5}, "trace is 1.5"),
+    ({"weight_decay": -0.1}, "weight_decay is -0.1"),
+    ({"horizon": 0}, "horizon is 0"),
+    ({"max_samples": -5}, "max_samples is -5"),
+    ({"credited": -1}, "credited is -1"),
+    ({"gamma": 1.0}, "gamma is 1.0"),
+    ({"reset": RollIn.from_start().then(np.ones((3, 1)), 0.9)}, "policy 0 of the roll-in has shape"),
+    ({"reward": Reward(np.zeros((6, 2)), "sum")}, "combine is 'sum'"),
 ]
 
 
-@pytest.mark.parametrize(("method", "changes", "message"), BAD_ARGUMENTS)
-def test_bad_arguments_are_refused_before_a_step(method, changes, message):
+@pytest.mark.parametrize(("changes", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_refused_before_a_step(changes, message):
     world = GymWorld(Corridor(), cells=CELLS)
-    given = {"policy": uniform(world), "gamma": GAMMA, "horizon": 5}
-    given |= {"episodes": 2} if method == "episodes" else {"max_samples": 9}
-    given |= changes
+    given = {"policy": uniform(world), "gamma": GAMMA, "horizon": 5, "episodes": 2} | changes
     policy = given.pop("policy")
     with pytest.raises(ValueError, match=message):
-        world.episodes(policy, EpisodeBatch(**given)) if method == "episodes" else world.follow(policy, **given)
+        world.episodes(policy, EpisodeBatch(**given))
     assert world.position() == {"samples": 0, "calls": 0, "discovered": []}
 
 

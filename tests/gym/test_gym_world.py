@@ -23,9 +23,10 @@ from curious_explorer import (
 )
 from curious_explorer.explorers.known_pairs import RMax
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
+from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.worlds import episode_accumulator
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import EpisodeBatch, QRule, QTable, Reward
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 GAMMA = 0.9
 TABULAR = {
@@ -172,7 +173,8 @@ def test_max_samples_is_never_exceeded(most, num_envs):
     assert (batch.lengths > 0).all()
     if num_envs == 1:
         before = world.samples
-        followed = world.follow(uniform(world), gamma=GAMMA, horizon=9, max_samples=most, reset=a_roll_in(world, 1))
+        agent = OnlineAgent(world, gamma=GAMMA, horizon=9, reset=a_roll_in(world, 1))
+        followed = agent.follow(uniform(world), max_samples=most)
         assert followed.samples == world.samples - before == most
 
 
@@ -195,7 +197,7 @@ def test_follow_tells_what_happened():
     recorder = Recorder(counting("FrozenLake-v1"))
     world = GymWorld(recorder, seed=3)
     quota = np.full((16, 4), 12)
-    got = world.follow(uniform(world), gamma=GAMMA, horizon=8, max_samples=1_000, quota=quota)
+    got = OnlineAgent(world, gamma=GAMMA, horizon=8).follow(uniform(world), max_samples=1_000, quota=quota)
     steps = [step for episode in recorder.episodes for step in episode]
     assert got.done
     assert got.samples == world.samples == len(steps)
@@ -218,18 +220,18 @@ def test_follow_tells_what_happened():
     assert got.returned == pytest.approx(returned)
 
 
-def test_an_episode_goes_on_from_restart_into_follow_and_step():
+def test_an_episode_goes_on_from_call_to_call_and_into_step():
     world, counter, mdp = both("curious_explorer/CombinationLock-v0", seed=1)  # every episode takes four steps
-    assert world.restart() == 0
-    world.step(0)
-    got = world.follow(mdp.uniform_policy(), gamma=GAMMA, horizon=50, max_samples=100, max_episodes=1)
+    agent = OnlineAgent(world, gamma=GAMMA, horizon=50)
+    agent.follow(mdp.uniform_policy(), max_samples=1)
+    got = agent.follow(mdp.uniform_policy(), max_samples=100, max_episodes=1)
     assert (got.samples, got.episodes, got.done) == (3, 0, True)  # it did not begin here
     with pytest.raises(RuntimeError, match="restart"):
         world.step(0)
-    assert world.follow(mdp.uniform_policy(), gamma=GAMMA, horizon=50, max_samples=2).samples == 2
+    assert agent.follow(mdp.uniform_policy(), max_samples=2).samples == 2
     world.step(1)
-    dropped = world.follow(mdp.uniform_policy(), gamma=GAMMA, horizon=50, max_samples=100, max_episodes=1, fresh=True)
-    assert (dropped.samples, dropped.episodes) == (4, 1)
+    fresh = agent.follow(mdp.uniform_policy(), max_samples=100, max_episodes=1)
+    assert (fresh.samples, fresh.episodes) == (4, 1)
     assert world.samples == counter.steps == 11
 
 
@@ -252,7 +254,7 @@ def test_learn_q_updates_by_its_rule():
     rule = QRule(epsilon=0.5, rate_horizon=5.0, least_rate=0.1)
     shape = (16, 4)
     got = QTable(np.ones(shape), np.ones(shape), np.zeros(shape, dtype=np.int64))
-    progress = world.learn_q(got, rule, gamma=GAMMA, horizon=20, max_samples=500)
+    progress = OnlineAgent(world, gamma=GAMMA, horizon=20).learn_q(got, rule, max_samples=500)
     assert progress.samples == world.samples == 500
     values, tries = np.ones(shape), np.zeros(shape, dtype=int)
     for episode in recorder.episodes:
@@ -292,7 +294,7 @@ def test_position_restores_exactly(make):
         assert world.position() == fresh.position()
         batches = [w.episodes(uniform(w), EpisodeBatch(episodes=5, horizon=30, gamma=GAMMA)) for w in (world, fresh)]
         assert (batches[0].occupancy == batches[1].occupancy).all()
-        followed = [w.follow(uniform(w), gamma=GAMMA, horizon=30, max_samples=50) for w in (world, fresh)]
+        followed = [OnlineAgent(w, gamma=GAMMA, horizon=30).follow(uniform(w), max_samples=50) for w in (world, fresh)]
         assert all((a == b).all() for a, b in zip(followed[0].seen, followed[1].seen, strict=True))
 
 

@@ -29,6 +29,7 @@ from curious_explorer import (
 )
 from curious_explorer.errors import CellError
 from curious_explorer.gym import rollouts
+from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
 
@@ -182,7 +183,7 @@ def test_nowhere_to_start_is_said(monkeypatch):
     sure = RollIn.from_start().then(forward, 0.9999999)
     for call in (
         lambda: world.episodes(forward, EpisodeBatch(episodes=1, horizon=5, gamma=GAMMA, reset=sure)),
-        lambda: world.follow(forward, gamma=GAMMA, horizon=5, max_samples=500, reset=sure),
+        lambda: OnlineAgent(world, gamma=GAMMA, horizon=5, reset=sure).follow(forward, max_samples=500),
     ):
         with pytest.raises(ValueError, match="20 roll-ins in a row ended in a terminal state"):
             call()

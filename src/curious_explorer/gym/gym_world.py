@@ -23,13 +23,18 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.cells import Cells, Env, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import maker_of
-from curious_explorer.gym.rollouts import RollInSampler, Rollout, RolloutCollector, random_observations, reset_by_roll_in
+from curious_explorer.gym.rollouts import (
+    RollInSampler,
+    Rollout,
+    RolloutCollector,
+    random_observations,
+    reset_by_roll_in,
+)
 from curious_explorer.gym.stepped_environments import (
     VECTORIZATIONS,
     SingleEnvironment,

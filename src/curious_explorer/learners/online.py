@@ -168,7 +168,8 @@ class OnlineAgent:
         counts = np.zeros(steps.num_transitions, dtype=np.int64)
         arguments: list[Any] = [steps.tables(self._reset, self._reward), self._gamma, self._state, self._age]
         arguments += [self._horizon, max_samples, steps.next_key(), *map(float, rule[:5]), bool(rule.falling)]
-        whole, returned, samples, _, _ = self._finish(steps, learn_q(*arguments, *table, counts), counts)
+        arguments += [*table, counts]
+        whole, returned, samples, _, _ = self._finish(steps, learn_q(*arguments), counts)
         return QProgress(whole, returned, samples)
 
     def _drop_a_lost_episode(self) -> None:

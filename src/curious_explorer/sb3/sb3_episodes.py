@@ -8,22 +8,17 @@ roll-ins included.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
-from curious_explorer.arrays import Floats
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.rollouts import MAX_FAILED_ROLL_INS, RollInSampler, refuse_roll_in, reset_by_roll_in
 from curious_explorer.gym.stepped_environments import SingleEnvironment
 from curious_explorer.learners.optimizer import Reward, Task
 from curious_explorer.worlds.world import World
-
-ASKING_EPISODES, ASKING_STEPS = 16, 500
-"""How much is run to find out what terminal states pay, after each rollout that met one of which it is not known."""
 
 
 class BudgetSpent(Exception):  # noqa: N818 (it is no error)
@@ -61,11 +56,6 @@ class Pay:
         self._perpetuity = gamma / (1.0 - gamma)
         if reward is not None:
             self._rows = np.column_stack([reward.table, reward.table.mean(axis=1)]).tolist()
-
-    @property
-    def needs_own(self) -> bool:
-        """Whether the world's own reward has a part in it."""
-        return self._rows is None or self._larger
 
     def of_step(self, state: int, number: int, own: float) -> float:
         """What one step earns."""
@@ -114,10 +104,6 @@ class Lane(ABC):
     @abstractmethod
     def move(self, action: Any) -> tuple[int, float, bool, bool]:
         """Take a step: set observation and state; returns the action's number, reward, terminated, truncated."""
-
-    def ask_about_ends(self, policy: Callable[[], Floats]) -> bool:
-        """Find out what terminal states pay for ever; returns whether the episode in progress was lost by asking."""
-        return False
 
     def close(self) -> None:  # noqa: B027 (most have nothing to give back)
         """Give back what was opened."""
@@ -190,7 +176,6 @@ class WorldLane(Lane):
     def __init__(self, world: World, task: Task, meter: Meter, pay: Pay, horizon: int, seed: int) -> None:
         super().__init__(pay, task.gamma, horizon)
         self._world, self._meter, self._roll_in = world, meter, task.roll_in
-        self._unknown_ends: set[int] = set()
         self._sampler = RollInSampler(task.roll_in, ActorCache(world.num_states, list(range(world.num_actions))))
         self._stream = RandomStream(seed)
 
@@ -215,25 +200,6 @@ class WorldLane(Lane):
         self._meter.charge(1)
         step = self._world.step(action)
         self.observation = self.state = step.state
-        if step.terminated and step.state not in self._pay.for_ever:
-            self._unknown_ends.add(step.state)
+        if step.terminated:
+            self._pay.for_ever[step.state] = step.end_reward
         return action, step.reward, step.terminated, False
-
-    def ask_about_ends(self, policy: Callable[[], Floats]) -> bool:
-        """Run a few episodes by `World.follow`, which shows what a terminal state goes on paying; `step` does not."""
-        if not (self._pay.needs_own and self._unknown_ends and self._meter.left > 0):
-            return False
-        followed = self._world.follow(
-            policy(),
-            gamma=self._gamma,
-            horizon=self._horizon,
-            max_samples=min(self._meter.left, ASKING_STEPS),
-            max_episodes=ASKING_EPISODES,
-            reset=self._roll_in,
-            fresh=True,
-        )
-        self._meter.charge(followed.samples)
-        for state in map(int, np.flatnonzero(followed.ends)):
-            self._pay.for_ever[state] = float(followed.end_rewards[state])
-            self._unknown_ends.discard(state)
-        return True

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,6 @@ class SB3:
                     break
                 learner.learn(rollout._replace(rewards=(1.0 - task.gamma) * rollout.rewards), meter.taken / budget)
                 policy = learner.policy(scale.normalisation)
-                travellers.ask_about_ends(partial(table_of, policy, world))
                 dearest = max(dearest, meter.taken - before)
                 curve.append((meter.taken, travellers.mean_return(), travellers.episodes))
         return OptimizerResult(

@@ -7,7 +7,7 @@ times the cost of a small environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,11 +121,6 @@ class LaneRollouts:
         last = policy.normalised(inputs.rows([lane.observation for lane in lanes]))
         after = policy.normalised(np.array(cut_off_rows).reshape(-1, inputs.width))
         return Rollout(np.array(features), np.array(draws), rewards, starts, cut_off, after, last, done)
-
-    def ask_about_ends(self, policy: Callable[[], Floats]) -> None:
-        """Let every lane find out what it must know before its next episode; see `Lane.ask_about_ends`."""
-        for lane in self._lanes:
-            self._standing &= not lane.ask_about_ends(policy)
 
     def _remember(self, ended: list[Ended]) -> None:
         under_way = [] if self.recent or ended else [lane.so_far() for lane in self._lanes]

@@ -85,8 +85,6 @@ class WorldWrapper(World):
         return self.world.episodes(policy, batch)
 
 
-
-
 class RecordingWorld(WorldWrapper):
     """Keeps the transitions of all episodes (not of their roll-ins), so that they can be learned from again."""
 
@@ -106,7 +104,6 @@ class RecordingWorld(WorldWrapper):
         assert result.seen is not None
         self._seen.append(result.seen)
         return result
-
 
     def compiled_steps(self) -> CompiledSteps | None:
         """The world's own, whose transitions are kept."""
@@ -186,8 +183,6 @@ class SeenStates(WorldWrapper):
         result = self.world.episodes(policy, replace(batch, record=True))
         self._note(result.seen)
         return result if batch.record else result._replace(seen=None)
-
-
 
     def compiled_steps(self) -> CompiledSteps | None:
         """The world's own, whose transitions show states."""

@@ -1,4 +1,4 @@
-"""`follow` and `learn_q` against slow Python versions on the same random numbers, and what they promise."""
+"""Acting one step at a time, against slow Python versions on the same random numbers, and what is promised."""
 
 import math
 
@@ -9,10 +9,11 @@ from random_mdps import random_mdp, random_policy
 
 from curious_explorer import FiniteMDP, TabularWorld
 from curious_explorer.environments import combination_lock, crossroad_traps
+from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import QRule, QTable
-from curious_explorer.worlds.wrappers import RecordingWorld
+from curious_explorer.worlds.world import Reward
+from curious_explorer.worlds.wrappers import RecordingWorld, SeenStates, WorldWrapper
 
 SEED = 5
 CASES = [random_mdp(seed, transition_rewards=seed % 2 == 0) for seed in range(6)]
@@ -27,7 +28,7 @@ def roll_in_for(mdp, seed):
 
 
 class SlowAgent:
-    """An agent as `World.follow` describes it: one life, one stream of draws for each call."""
+    """An agent as `OnlineAgent.follow` describes it: one stream of draws for each call."""
 
     def __init__(self, mdp, roll_in, seed):
         self.mdp, self.roll_in, self.seed = mdp, roll_in, seed
@@ -93,15 +94,19 @@ def test_follow_agrees_with_its_oracle(case, reward):
     roll_in = roll_in_for(mdp, case)
     world, slow = TabularWorld(mdp, seed=SEED), SlowAgent(mdp, roll_in, SEED)
     random = np.random.default_rng(case)
+    table = None if reward == "own" else random.random((mdp.num_states, mdp.num_actions))
+    given = None if reward == "own" else Reward(table, reward)
+    horizon = int(random.integers(3, 12))
+    agent = OnlineAgent(world, gamma=0.9, horizon=horizon, reset=roll_in, reward=given)
     for call in range(12):
         policy = random_policy(mdp, 100 * case + call)
         quota = random.integers(1, 40, size=policy.shape) if call % 3 else None
         episodes = 4 if call % 4 == 3 else None
         settings = {
             "gamma": 0.9,
-            "horizon": int(random.integers(3, 12)),
+            "horizon": horizon,
             "max_samples": int(random.integers(1, 300)),
-            "rewards": None if reward == "own" else random.random(policy.shape),
+            "rewards": table,
             "combine": "replace" if reward == "own" else reward,
         }
         seen, ends = {}, np.zeros(mdp.num_states, dtype=int)
@@ -120,7 +125,7 @@ def test_follow_agrees_with_its_oracle(case, reward):
             act, learn, stop=(lambda ended: ended >= 4) if episodes else None, **settings
         )
         before = world.samples
-        got = world.follow(policy, quota=quota, max_episodes=episodes, reset=roll_in, **settings)
+        got = agent.follow(policy, max_samples=settings["max_samples"], quota=quota, max_episodes=episodes)
         columns = zip(got.seen.state, got.seen.action, got.seen.next_state, strict=True)
         assert dict(zip(columns, got.seen.times, strict=True)) == seen
         assert got.ends.tolist() == ends.tolist()
@@ -172,10 +177,11 @@ def test_learn_q_agrees_with_its_oracle(case, rule):
         theirs.bounds[state, action] = min(theirs.bounds[state, action], new) if rule.falling else new
         return False
 
+    agent = OnlineAgent(world, gamma=0.9, horizon=9, reset=roll_in)
     for _ in range(8):
         settings = {"gamma": 0.9, "horizon": 9, "max_samples": int(random.integers(1, 200))}
         samples, whole, returned, _ = slow.live(act, learn, **settings)
-        got = world.learn_q(ours, rule, reset=roll_in, **settings)
+        got = agent.learn_q(ours, rule, max_samples=settings["max_samples"])
         assert (got.samples, got.episodes) == (samples, whole)
         assert got.returned == pytest.approx(returned, rel=1e-12)
         assert ours.tries.tolist() == theirs.tries.tolist()
@@ -197,44 +203,69 @@ class NoActionDraw:
         return self._draws()
 
 
-def test_position_restores_in_the_middle_of_an_episode():
-    mdp = combination_lock(5)
+def test_steps_go_on_where_the_agent_stands():
+    mdp = combination_lock(5)  # episodes of six steps
     world = TabularWorld(mdp, seed=4)
-    settings = {"gamma": 0.9, "horizon": 50, "max_samples": 10}
-    world.follow(mdp.uniform_policy(), **settings)
-    position = world.position()
-    assert position["age"] == 4  # episodes of six steps: the second one is under way
+    agent = OnlineAgent(world, gamma=0.9, horizon=50)
+    agent.follow(mdp.uniform_policy(), max_samples=10)
     fresh = TabularWorld(mdp, seed=4)
-    fresh.restore(position)
-    for _ in range(3):
-        first, second = (w.follow(mdp.uniform_policy(), **settings) for w in (world, fresh))
-        assert all(np.array_equal(a, b) for a, b in zip(first.seen, second.seen, strict=True))
-        assert world.position() == fresh.position()
-    one, two = world.step(1), fresh.step(1)
-    assert one == two
+    fresh.restore(world.position())
+    assert world.step(1) == fresh.step(1)
     assert world.position() == fresh.position()
+    assert world.step(1).terminated
 
 
-def test_an_episode_goes_on_from_restart_and_into_step():
+def test_an_episode_goes_on_from_call_to_call_unless_somebody_else_acts():
     mdp = combination_lock(5)
     world = TabularWorld(mdp, seed=1)
-    world.restart()
-    world.step(0)
-    world.step(0)
-    got = world.follow(mdp.uniform_policy(), gamma=0.9, horizon=50, max_samples=100, max_episodes=1)
+    agent = OnlineAgent(world, gamma=0.9, horizon=50)
+    assert agent.follow(mdp.uniform_policy(), max_samples=2).samples == 2
+    got = agent.follow(mdp.uniform_policy(), max_samples=100, max_episodes=1)
     assert (got.samples, got.episodes, got.done) == (4, 0, True)  # the rest of six steps; it did not begin here
     with pytest.raises(RuntimeError, match="restart"):
         world.step(0)
-    assert world.follow(mdp.uniform_policy(), gamma=0.9, horizon=50, max_samples=3).samples == 3
-    dropped = world.follow(mdp.uniform_policy(), gamma=0.9, horizon=50, max_samples=100, max_episodes=1, fresh=True)
-    assert (dropped.samples, dropped.episodes) == (6, 1)
+    assert agent.follow(mdp.uniform_policy(), max_samples=3).samples == 3
+    world.step(0)
+    got = agent.follow(mdp.uniform_policy(), max_samples=100, max_episodes=1)
+    assert (got.samples, got.episodes) == (6, 1)
 
 
-def test_a_recording_world_notes_what_was_followed():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_wrappers_see_what_was_followed_and_learned(compiled):
     mdp = combination_lock(3)
-    world = RecordingWorld(TabularWorld(mdp, seed=1))
-    followed = world.follow(mdp.uniform_policy(), gamma=0.9, horizon=50, max_samples=100)
-    assert world.take().times.sum() == followed.seen.times.sum() == 100
+    inner = TabularWorld(mdp, seed=1) if compiled else WorldWrapper(TabularWorld(mdp, seed=1))
+    recorded, seen = RecordingWorld(inner), SeenStates(inner)
+    reset = RollIn.from_start().then(mdp.uniform_policy(), 0.5)
+    for world in (recorded, seen):
+        agent = OnlineAgent(world, gamma=0.9, horizon=50, reset=reset)
+        followed = agent.follow(mdp.uniform_policy(), max_samples=300)
+        shape = (mdp.num_states, mdp.num_actions)
+        table = QTable(np.ones(shape), np.ones(shape), np.zeros(shape, dtype=np.int64))
+        agent.learn_q(table, QRule(rate_horizon=5.0), max_samples=300)
+        times = followed.seen.times.sum() + table.tries.sum()
+        assert followed.samples == 300
+        assert (followed.ends > 0).any()
+        if world is recorded:
+            assert world.take().times.sum() == times
+        else:
+            assert world.seen[followed.seen.state].all()
+            assert world.seen[followed.ends > 0].all()
+            assert world.seen[table.tries.any(axis=1)].all()
+
+
+@pytest.mark.parametrize("reward", ["own", "replace", "max"])
+def test_compiled_and_plain_steps_agree_in_distribution(reward):
+    mdp = random_mdp(3)
+    table = np.random.default_rng(1).random((mdp.num_states, mdp.num_actions))
+    given = None if reward == "own" else Reward(table, reward)
+    returns = []
+    for world in (TabularWorld(mdp, seed=1), WorldWrapper(TabularWorld(mdp, seed=2))):
+        agent = OnlineAgent(world, gamma=0.8, horizon=15, reset=roll_in_for(mdp, 3), reward=given)
+        parts = [agent.follow(random_policy(mdp, 5), max_samples=10**6, max_episodes=20) for _ in range(40)]
+        assert all(part.done for part in parts)
+        returns.append(np.array([part.returned / part.episodes for part in parts]))
+    error = np.sqrt(returns[0].var() / 40 + returns[1].var() / 40)
+    assert abs(returns[0].mean() - returns[1].mean()) < 4 * error  # 4 sigma: 6e-5
 
 
 BAD = {
@@ -245,7 +276,7 @@ BAD = {
     "quota's shape": ({"quota": np.ones((2, 2), dtype=np.int64)}, "quota"),
     "quota of zero": ({"quota": np.zeros((16, 4), dtype=np.int64)}, "quota"),
     "episodes": ({"max_episodes": 0}, "max_episodes"),
-    "combine": ({"rewards": np.zeros((16, 4)), "combine": "sum"}, "combine"),
+    "combine": ({"reward": Reward(np.zeros((16, 4)), "sum")}, "combine"),
 }
 
 
@@ -254,13 +285,16 @@ def test_bad_arguments_are_refused_before_a_step(case):
     mdp = combination_lock(4)
     world = TabularWorld(mdp)
     changes, message = BAD[case]
-    arguments = {"policy": mdp.uniform_policy(), "gamma": 0.9, "horizon": 5, "max_samples": 5} | changes
+    follow = {"policy": mdp.uniform_policy(), "max_samples": 5}
+    agent = {"gamma": 0.9, "horizon": 5}
+    for name, value in changes.items():
+        (agent if name in ("gamma", "horizon", "reward") else follow)[name] = value
     with pytest.raises(ValueError, match=message):
-        world.follow(arguments.pop("policy"), **arguments)
+        OnlineAgent(world, **agent).follow(**follow)
     assert world.position() == {"samples": 0, "calls": 0}
 
 
 def test_nowhere_to_start_is_said():
     mdp = FiniteMDP(np.ones((1, 1, 1)), np.zeros((1, 1)), 0, terminal=[0])
     with pytest.raises(ValueError, match="terminal"):
-        TabularWorld(mdp).follow(np.ones((1, 1)), gamma=0.9, horizon=5, max_samples=5)
+        OnlineAgent(TabularWorld(mdp), gamma=0.9, horizon=5).follow(np.ones((1, 1)), max_samples=5)
