@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from benchmarks.gym_studies.distillation import DistillationBonus
 from benchmarks.gym_studies.tasks import PPO_SETTINGS, WEIGHTINGS, Env, Task
 from curious_explorer import GymWorld, ResetModel, RestartWrapper, explore
-from curious_explorer.sb3.metering import Meter, Metered
+from curious_explorer.sb3.training_envs import Meter, MeteredEnv
 
 NUM_ENVS = 8
 EVALUATIONS = 8
@@ -56,7 +56,7 @@ def run(task: Task, arm: str, seed: int) -> dict[str, Any]:
     exploration = meter.taken
 
     def make() -> Env:
-        env = Metered(task.make(seed), meter)
+        env = MeteredEnv(task.make(seed), meter)
         if resets is None:
             return task.view(env)
         started = RestartWrapper(env, resets)

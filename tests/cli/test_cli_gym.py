@@ -250,7 +250,7 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
 
     from stable_baselines3 import PPO
 
-    from curious_explorer.sb3.network_policy import NetworkPolicy
+    from curious_explorer.gym.network_policy import NetworkPolicy
     from curious_explorer.sb3.training_files import TrainingFolder
 
     saved = TrainingFolder(tmp_path / "run").load()
@@ -264,7 +264,7 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
     scaled = (seen - tensors["seen.mean"].numpy()) / np.sqrt(tensors["seen.variance"].numpy() + 1e-8)
     scaled = scaled.clip(-10.0, 10.0)  # VecNormalize's default
     logits = judge.get_distribution(judge.obs_to_tensor(scaled.astype(np.float32))[0]).distribution.logits
-    ours = network.outputs(network.features(list(seen)))
+    ours = network.outputs(list(seen))
     theirs = logits.detach().numpy()
     np.testing.assert_allclose(ours - ours.mean(1, keepdims=True), theirs - theirs.mean(1, keepdims=True), atol=1e-5)
 

@@ -24,9 +24,10 @@ from curious_explorer.environments import agarwal_chain, combination_lock
 from curious_explorer.errors import ActionError, CheckpointError, EnvironmentFailureError, ObservationError
 from curious_explorer.explorers.checkpoint import load_exploration
 from curious_explorer.explorers.visits import LearningVisits
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.learners.optimizer import Reward
-from curious_explorer.sb3.network_policy import NetworkPolicy
-from curious_explorer.sb3.sb3_episodes import Pay
+from curious_explorer.sb3.training_envs import EpisodeRules, TaskEnv
 from curious_explorer.worlds.world import EpisodeBatch
 
 torch = pytest.importorskip("torch")
@@ -132,17 +133,51 @@ def test_a_budget_is_kept_to_the_step_and_every_step_is_counted(budget):
     assert quick()(tabular, uniform_reset(), gamma=GAMMA, budget=budget).samples == tabular.samples <= budget
 
 
-def test_pay_is_that_of_a_terminated_episode_that_stays_for_ever():
-    table = np.array([[0.5, 0.25], [1.0, 1.0]])
-    replaced, larger = (Pay(Reward(table, combine), GAMMA) for combine in ("replace", "max"))
-    assert replaced.of_step(0, 1, own=9.0) == 0.25
-    assert larger.of_step(0, 1, own=9.0) == 9.0
-    assert replaced.of_step(0, -1, own=0.0) == 0.375  # an action without a number
-    # After the step into the terminal state come gamma, gamma**2, ... times what it pays.
-    for pay in (replaced, larger):
-        assert pay.after_the_end(1) == pytest.approx(sum(GAMMA**t for t in range(1, 400)))
-    assert Pay(None, GAMMA).of_step(0, 1, own=9.0) == 9.0
-    assert Pay(None, GAMMA).after_the_end(1) == 0.0
+class Hop(gymnasium.Env):
+    """State 0, then the end in state 1; the one step pays 9, and the end goes on paying what it is told to."""
+
+    observation_space, action_space = spaces.Discrete(2), spaces.Discrete(2)
+
+    def __init__(self, end_reward=0.0):
+        self._end_reward = end_reward
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 1, 9.0, True, False, {"end_reward": self._end_reward}
+
+
+def test_a_terminated_episode_is_paid_for_ever():
+    """After the step into the terminal state come gamma, gamma**2, ... times what it pays."""
+    table, for_ever = np.array([[0.5, 0.25], [1.0, 0.5]]), sum(GAMMA**t for t in range(1, 400))
+    for reward, end_reward, paid in (
+        (Reward(table), 0.0, 0.25 + 0.75 * for_ever),
+        (Reward(table, "max"), 0.0, 9.0 + 0.75 * for_ever),
+        (Reward(table, "max"), 2.0, 9.0 + 2.0 * for_ever),
+        (None, 0.0, 9.0),
+        (None, 2.0, 9.0 + 2.0 * for_ever),
+    ):
+        env = TaskEnv(Hop(end_reward), EpisodeRules(Discretisation.of_states(2, 2), reward, GAMMA, horizon=5))
+        env.reset()
+        _, seen, terminated, _, _ = env.step(1)
+        assert terminated
+        assert seen == pytest.approx((1 - GAMMA) * paid)
+        assert env.finished[0].states == [0, 1]
+        assert env.finished[0].returned == pytest.approx(paid)
+
+
+def test_actions_without_a_number_are_paid_the_mean_and_a_horizon_truncates():
+    class Slide(Corridor):
+        action_space = spaces.Box(-1.0, 1.0, (1,), dtype=np.float32)
+
+    discretisation = Discretisation.of(Slide(), CORRIDOR_CELLS, [np.zeros(1, np.float32), np.ones(1, np.float32)])
+    reward = Reward(np.tile([0.5, 0.25], (10, 1)))
+    env = TaskEnv(Slide(), EpisodeRules(discretisation, reward, GAMMA, horizon=2))
+    env.reset()
+    events = [env.step(np.array([0.3], np.float32)) for _ in range(2)]
+    assert [event[1] for event in events] == [pytest.approx((1 - GAMMA) * 0.375)] * 2
+    assert [event[2:4] for event in events] == [(False, False), (False, True)]
 
 
 def test_returns_and_occupancy_are_those_of_the_worlds_own_episodes():
@@ -249,7 +284,7 @@ def test_continuous_actions_are_learned():
 
     world = GymWorld(Pull, cells=GridCells(2, [-1.0, -1.0], [1.0, 1.0]))
     result = quick(horizon=10, hyperparameters={"learning_rate": 0.01})(world, None, gamma=0.5, budget=8_000)
-    mean = result.policy.outputs(result.policy.features([np.zeros(2)]))[0, 0]
+    mean = result.policy.outputs([np.zeros(2)])[0, 0]
     assert abs(mean - 0.7) < 0.25
     assert result.curve.returns[-1] > result.curve.returns[0]
 
@@ -306,51 +341,3 @@ def test_spaces_that_no_network_can_handle_are_refused():
     )
     with pytest.raises(ActionError, match="bounds"):
         quick()(world, None, gamma=GAMMA)
-
-
-def test_advantages_are_generalised_ones_with_the_critic_behind_every_cut():
-    """Against a plain recursion over each lane, on made-up rollouts."""
-    from stable_baselines3 import PPO
-
-    from curious_explorer.sb3.network_inputs import Inputs
-    from curious_explorer.sb3.sb3_algorithm import Learner
-    from curious_explorer.sb3.sb3_rollouts import Rollout
-
-    steps, lanes, width, trace = 6, 2, 3, 0.8
-    arguments = {"n_steps": steps, "batch_size": 12, "gae_lambda": trace, "gamma": GAMMA, "learning_rate": 0.0}
-    learner = Learner(PPO, Inputs("box", (width,)), spaces.Discrete(2), lanes, arguments=arguments)
-    generator = np.random.default_rng(0)
-
-    def made_up(*shape):
-        return generator.normal(size=shape).astype(np.float32)
-
-    starts = np.zeros((steps, lanes), dtype=bool)
-    starts[0], starts[3, 0], starts[2, 1] = True, True, True  # lane 0 is cut off after step 2, lane 1 ends after step 1
-    rollout = Rollout(
-        features=made_up(steps, lanes, width),
-        draws=generator.integers(2, size=(steps, lanes, 1)),
-        rewards=generator.random((steps, lanes)),
-        starts=starts,
-        cut_off=[(2, 0)],
-        cut_off_features=made_up(1, width),
-        last_features=made_up(lanes, width),
-        last_done=np.array([False, True]),
-    )
-    learner.learn(rollout, 0.0)
-
-    def value(features):
-        with torch.no_grad():
-            return float(learner._algorithm.policy.predict_values(torch.as_tensor(features[None])))
-
-    expected = np.zeros((steps, lanes))
-    for lane in range(lanes):
-        ahead, advantage = (0.0 if rollout.last_done[lane] else value(rollout.last_features[lane])), 0.0
-        for t in reversed(range(steps)):
-            if t + 1 < steps and starts[t + 1, lane]:
-                ahead = value(rollout.cut_off_features[0]) if (t, lane) in rollout.cut_off else 0.0
-                advantage = 0.0
-            here = value(rollout.features[t, lane])
-            advantage = rollout.rewards[t, lane] + GAMMA * ahead - here + GAMMA * trace * advantage
-            expected[t, lane], ahead = advantage, here
-    found = learner._algorithm.rollout_buffer.advantages.reshape(lanes, steps).T
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from curious_explorer.sb3.training import Training
-    from curious_explorer.sb3.training_evaluation import Evaluated
+    from curious_explorer.sb3.training_files import Evaluated
 
 EVALUATING = "Evaluation, from the environment's own start"
 
@@ -106,7 +106,9 @@ def train(
     )
     with kept(console, out), _Progress(samples) as bar:
         training = train_into(out, asked, resets, tensorboard=tensorboard, watch=bar.advance)
-    _tell(console, training, out)
+    title = f"{algorithm.upper()} on {environment}, trained from {'explored resets' if resets else 'its own start'}"
+    picture = _draw(training.evaluations, title, out / "evaluations")
+    _tell(console, training, out, picture)
 
 
 class _Progress:
@@ -143,7 +145,7 @@ class _Progress:
         self._progress.update(self._bar, completed=samples, **fields)
 
 
-def _tell(console: Console, training: Training, out: Path) -> None:
+def _tell(console: Console, training: Training, out: Path, picture: Path) -> None:
     """What came of it, and what lies where."""
     from rich.table import Table
 
@@ -173,4 +175,18 @@ def _tell(console: Console, training: Training, out: Path) -> None:
     else:
         words = f"Policy: {training.policy}   (NetworkPolicy.decode; acts with NumPy alone)"
     console.print(words, soft_wrap=True, markup=False)
-    console.print(f"Curve: {training.picture}; beside it evaluations.csv", soft_wrap=True, markup=False)
+    console.print(f"Curve: {picture}; beside it evaluations.csv", soft_wrap=True, markup=False)
+
+
+def _draw(evaluations: list[Evaluated], title: str, stem: Path) -> Path:
+    """A picture of the evaluations."""
+    from curious_explorer.studies.figures.canvas import PAGE_WIDTH, WITH_CE, new_figure, quiet, save_figure
+
+    figure = new_figure(0.75 * PAGE_WIDTH, 2.8)
+    ax = figure.add_subplot()
+    ax.plot([e.samples for e in evaluations], [e.mean_return for e in evaluations], color=WITH_CE, marker=".")
+    ax.set_xlabel("samples of the training, roll-ins included", fontsize=8)
+    ax.set_ylabel("mean return from the start", fontsize=8)
+    ax.set_title(title, fontsize=9)
+    quiet(ax)
+    return save_figure(figure, stem)[0]

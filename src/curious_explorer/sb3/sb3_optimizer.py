@@ -3,48 +3,49 @@
 In a `GymWorld` it learns on raw observations; the cells serve only for the curiosity reward. In any other world it
 learns on one-hot vectors of states and returns a table.
 
-Two things are ours because the theory asks for them:
-
-- episodes begin where the reset model's roll-ins end, and are cut off after a ``horizon`` of the learner's own, with
-  what lies beyond valued by the critic;
-- a terminated episode is absorbing. The step that terminates is paid, besides its own reward r_t,
-  ``gamma * r(s_end) / (1 - gamma)``: all that the last state pays for ever after.
-
-Rewards are multiplied by ``1 - gamma`` on their way into the network's critic, so that it has to predict values between
-0 and 1 for rewards between 0 and 1, whatever gamma is. Reported returns are not.
+The algorithm runs its own ``learn`` in environments that ask for what the theory asks for (see `training_envs`):
+episodes begin where the reset model's roll-ins end, are cut off after a horizon of the learner's own with what lies
+beyond valued by the critic, and a terminated episode goes on earning what its last state pays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from gymnasium import spaces
-
-from curious_explorer.arrays import Floats
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.gym.network_policy import Head, Inputs
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task, learning_curve
-from curious_explorer.sb3.network_heads import Categorical, head_of
-from curious_explorer.sb3.network_inputs import Inputs
-from curious_explorer.sb3.network_policy import NetworkPolicy
-from curious_explorer.sb3.sb3_algorithm import (
+from curious_explorer.sb3.algorithms import (
     ALGORITHMS,
-    Learner,
-    check_hyperparameters,
+    algorithm_class,
+    network_policy,
     private_randomness,
-    require_algorithm,
+    quiet_logger,
+    spawned_seed,
 )
-from curious_explorer.sb3.sb3_episodes import BudgetSpent, GymLane, Lane, Meter, Pay, WorldLane
-from curious_explorer.sb3.sb3_rollouts import LaneRollouts, Scale
+from curious_explorer.sb3.training_envs import (
+    BudgetSpent,
+    EpisodeRules,
+    Meter,
+    WorldEnv,
+    make_training_envs,
+    occupancy_of,
+)
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import Policy, as_table, frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
 from curious_explorer.worlds.wrappers import RecordingWorld
+
+if TYPE_CHECKING:
+    from curious_explorer.sb3.rollout_log import RolloutLog
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {
@@ -72,6 +73,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "trpo": {"n_steps": 256, "batch_size": 128},
 }
 """What the algorithms are told where `SB3.hyperparameters` does not say otherwise."""
+DECIDED_ELSEWHERE = {
+    "gamma": "gamma of the call",
+    "policy_kwargs": "net_arch and activation",
+    "use_sde": "nothing: state-dependent exploration cannot be stored with a reset model",
+    "sde_sample_freq": "nothing: state-dependent exploration cannot be stored with a reset model",
+}
+"""Arguments of the algorithms, and what to use instead."""
 EPISODES_GO_ON = {"a2c"}
 """Whose rollouts are too short to begin every one of them with a roll-in."""
 LEAST_UPDATES = 10
@@ -140,92 +148,81 @@ class SB3:
     ) -> OptimizerResult:
         """Alternate rollouts and gradient steps until the budget does not suffice for another; see `Optimizer`."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-        algorithm = require_algorithm(self.algorithm)
-        check_hyperparameters(algorithm, self.hyperparameters)
+        algorithm = algorithm_class(self.algorithm, self.hyperparameters, DECIDED_ELSEWHERE)
         if isinstance(world, RecordingWorld):
             raise ValueError("SB3 takes no notes of the transitions it sees; explore with record=False")
-        meter, pay = Meter(self.steps if task.budget is None else task.budget), Pay(task.reward, task.gamma)
-        seeds = np.random.SeedSequence([self.seed, *_whereabouts(world)])
-        horizon = self.horizon or default_horizon(task.gamma)
-        lanes, inputs, action_space = self._lanes(world, task, meter, pay, horizon, seeds)
+        meter = Meter(self.steps if task.budget is None else task.budget)
         try:
-            learned = self._learn(world, task, algorithm, lanes, inputs, action_space, meter, seeds)
-            if watch is not None:
-                watch(learned.policy, learned.samples)
-            return learned
+            return self._learn(world, task, algorithm, meter, watch)
         finally:
-            if isinstance(world, GymWorld):
+            if isinstance(world, GymWorld):  # its environments are others, made for this
                 world.count_samples(meter.taken)
-            for lane in lanes:
-                lane.close()
 
-    def _lanes(
-        self, world: World, task: Task, meter: Meter, pay: Pay, horizon: int, seeds: np.random.SeedSequence
-    ) -> tuple[Sequence[Lane], Inputs, spaces.Space[Any]]:
-        """Where episodes run, how observations become numbers, and which actions there are."""
-        lane_seeds = [int(child.generate_state(1)[0]) >> 1 for child in seeds.spawn(self.num_envs)]
-        if not isinstance(world, GymWorld):
-            for policy in task.roll_in.policies:
-                as_table(policy, "a roll-in in a world of states")
-            lane = WorldLane(world, task, meter, pay, horizon, lane_seeds[0])
-            return [lane], Inputs("one_hot", (world.num_states,), (0,)), spaces.Discrete(world.num_actions)
-        example = world.make_environment()
-        inputs, action_space = Inputs.of(example.observation_space), example.action_space
-        head_of(action_space)  # refuses what no network can act in
-        example.close()
-        return [GymLane(world, task, meter, pay, horizon, seed) for seed in lane_seeds], inputs, action_space
+    def _learn(self, world: World, task: Task, algorithm: Any, meter: Meter, watch: Watch | None) -> OptimizerResult:
+        from curious_explorer.sb3.rollout_log import RolloutLog  # it needs Stable-Baselines3
 
-    def _learn(
-        self,
-        world: World,
-        task: Task,
-        algorithm: Any,
-        lanes: Sequence[Lane],
-        inputs: Inputs,
-        action_space: spaces.Space[Any],
-        meter: Meter,
-        seeds: np.random.SeedSequence,
-    ) -> OptimizerResult:
-        own, drawing = (int(child.generate_state(1)[0]) for child in seeds.spawn(2))
-        scale = Scale(inputs.width, self.normalize_observations and inputs.kind == "box")
-        travellers = LaneRollouts(lanes, inputs, scale, np.random.default_rng(drawing))
-        curve: list[tuple[int, float, int]] = []
-        budget = meter.left
+        own = spawned_seed(self.seed, int(world.identity().get("seed", 0)), world.samples)
+        make, discretisation, num_envs = self._environment(world, task.roll_in)
         with private_randomness(own, self.torch_threads):
-            learner = Learner(
-                algorithm, inputs, action_space, len(lanes), arguments=self._arguments(task, lanes, budget)
+            rules = EpisodeRules(discretisation, task.reward, task.gamma, self.horizon or default_horizon(task.gamma))
+            envs, episodes = make_training_envs(
+                make,
+                meter,
+                num_envs=num_envs,
+                resets=(task.roll_in, discretisation),
+                rules=rules,
+                normalize=self.normalize_observations,
             )
-            policy = learner.policy(None)
-            dearest = 0  # rollout so far: one that could not be finished would be paid for nothing
-            while dearest <= meter.left:
-                before = meter.taken
-                try:
-                    rollout = travellers.collect(policy, learner.steps, fresh=self.algorithm not in EPISODES_GO_ON)
-                except BudgetSpent:
-                    break
-                learner.learn(rollout._replace(rewards=(1.0 - task.gamma) * rollout.rewards), meter.taken / budget)
-                policy = learner.policy(scale.normalisation)
-                dearest = max(dearest, meter.taken - before)
-                curve.append((meter.taken, travellers.mean_return(), travellers.episodes))
-        return OptimizerResult(
-            policy=_as_result(policy, world),
-            samples=meter.taken,
-            curve=learning_curve(curve),
-            accepted=len(curve),
-            occupancy=travellers.occupancy(world.num_states, task.gamma) if curve else None,
-        )
+            try:
+                envs.seed(own)
+                model = algorithm("MlpPolicy", envs, **self._arguments(task, num_envs, meter.left))
+                model.set_logger(quiet_logger())
+                example = episodes[0].env
 
-    def _arguments(self, task: Task, lanes: Sequence[Lane], budget: int) -> dict[str, Any]:
+                def policy() -> Policy:
+                    network = network_policy(
+                        model.policy,
+                        example.observation_space,
+                        example.action_space,
+                        model.get_vec_normalize_env(),
+                    )
+                    if isinstance(world, GymWorld):
+                        return network
+                    return frozen(network.probabilities(range(world.num_states)))
+
+                log = RolloutLog(meter, episodes, fresh=self.algorithm not in EPISODES_GO_ON)
+                log.after_update = None if watch is None else lambda: watch(policy(), meter.taken)
+                with suppress(BudgetSpent):
+                    model.learn(meter.left, callback=log)
+                return _result(policy(), log, meter, world.num_states, task.gamma)
+            finally:
+                envs.close()
+
+    def _environment(self, world: World, roll_in: RollIn) -> tuple[Callable[[], Env], Discretisation, int]:
+        """What to learn in: how to make one, what its states are, and how many run side by side."""
+        if not isinstance(world, GymWorld):
+            for policy in roll_in.policies:
+                as_table(policy, "a roll-in in a world of states")
+            return lambda: WorldEnv(world), Discretisation.of_states(world.num_states, world.num_actions), 1
+        example = world.make_environment()
+        try:  # refuse what no network can see or act in
+            Inputs.of(example.observation_space)
+            Head.of(example.action_space)
+        finally:
+            example.close()
+        return world.make_environment, world.discretisation, self.num_envs
+
+    def _arguments(self, task: Task, num_envs: int, budget: int) -> dict[str, Any]:
         """What the algorithm is told."""
         import torch
 
         arguments = {**DEFAULTS[self.algorithm], **self.hyperparameters}
         if "n_steps" not in self.hyperparameters:
-            each = self.num_envs // len(lanes)  # where there is one lane only, it takes the steps of all of them
-            affordable = budget // (2 * LEAST_UPDATES * len(lanes))  # about half of all steps are roll-ins
+            each = self.num_envs // num_envs  # where there is one environment only, it takes the steps of all of them
+            affordable = budget // (2 * LEAST_UPDATES * num_envs)  # about half of all steps are roll-ins
             arguments["n_steps"] = max(LEAST_STEPS, min(each * arguments["n_steps"], affordable))
         if "batch_size" in DEFAULTS[self.algorithm] and "batch_size" not in self.hyperparameters:
-            arguments["batch_size"] = _largest_divisor(arguments["n_steps"] * len(lanes), arguments["batch_size"])
+            arguments["batch_size"] = _largest_divisor(arguments["n_steps"] * num_envs, arguments["batch_size"])
         activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[self.activation]
         return {
             **arguments,
@@ -235,23 +232,16 @@ class SB3:
         }
 
 
-def _whereabouts(world: World) -> list[int]:
-    """Numbers that no two calls in a world share, and that a resumed run has in common with an uninterrupted one."""
-    position = [int(value) for _, value in sorted(world.position().items()) if isinstance(value, int)]
-    return [int(world.identity().get("seed", 0)), *position]
-
-
 def _largest_divisor(total: int, most: int) -> int:
     """The largest size, not above ``most``, of batches that a rollout can be cut into evenly."""
     return max(size for size in range(1, min(total, most) + 1) if total % size == 0)
 
 
-def _as_result(policy: NetworkPolicy, world: World) -> Policy:
-    """The network itself where there are observations, and the table of all states where there are none."""
-    return policy if isinstance(world, GymWorld) else table_of(policy, world)
-
-
-def table_of(policy: NetworkPolicy, world: World) -> Floats:
-    """The table of a network that sees states as one-hot vectors."""
-    assert isinstance(policy.head, Categorical)
-    return frozen(policy.head.probabilities(policy.outputs(policy.features(range(world.num_states)))))
+def _result(policy: Policy, log: RolloutLog, meter: Meter, num_states: int, gamma: float) -> OptimizerResult:
+    return OptimizerResult(
+        policy=policy,
+        samples=meter.taken,
+        curve=learning_curve(log.curve),
+        accepted=len(log.curve),
+        occupancy=occupancy_of(log.recent, num_states, gamma) if log.curve else None,
+    )

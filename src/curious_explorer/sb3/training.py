@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curious_explorer.errors import CheckpointError, ObservationError
+from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.sb3.sb3_algorithm import private_randomness
-from curious_explorer.sb3.training_evaluation import Evaluated, evaluate
-from curious_explorer.sb3.training_files import POLICY_FILE, TrainingFolder
+from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
+from curious_explorer.sb3.training_files import POLICY_FILE, Evaluated, TrainingFolder
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.storage import write_atomically
@@ -34,7 +33,6 @@ class Training(NamedTuple):
     learning_steps: int
     policy: Path | None
     """The file of the policy; None if it is of a kind that acts only with PyTorch."""
-    picture: Path
 
 
 def train_into(
@@ -48,7 +46,7 @@ def train_into(
     """Train, and keep everything; a training that was interrupted goes on where it was last evaluated.
 
     Args:
-        folder: see `storage`.
+        folder: see `training_files`.
         settings: what to train.
         reset_model: where episodes begin; the environment's own start if None.
         tensorboard: a folder for TensorBoard's logs.
@@ -64,12 +62,13 @@ def train_into(
         try:
             evaluations = _go_on(learner, settings, kept, saved, watch or (lambda *_: None))
             samples, learning_steps = learner.meter.taken, learner.learning_steps
-            policy = _keep_policy(learner, kept.path / POLICY_FILE)
+            network = learner.network_policy()
+            policy = None if network is None else kept.path / POLICY_FILE
+            if network is not None and policy is not None:
+                write_atomically(policy, network.encode())
         finally:
             learner.close()
-    start = "the environment's start" if reset_model is None else "explored resets"
-    title = f"{settings.algorithm.upper()} on {settings.environment}, trained from {start}"
-    return Training(evaluations, samples, learning_steps, policy, kept.draw(evaluations, title))
+    return Training(evaluations, samples, learning_steps, policy)
 
 
 def _go_on(
@@ -106,19 +105,30 @@ def _go_on(
 
 
 def _evaluate(learner: Learner, settings: TrainingSettings, evaluations: list[Evaluated]) -> Evaluated:
-    seed = int(np.random.SeedSequence([settings.seed, len(evaluations), 1]).generate_state(1)[0] >> 1)
-    counted = {"samples": learner.meter.taken, "learning_steps": learner.learning_steps}
-    evaluations.append(evaluate(learner.act, settings, **counted, seed=seed))
-    return evaluations[-1]
-
-
-def _keep_policy(learner: Learner, path: Path) -> Path | None:
-    """The actor as a file that acts with NumPy alone, where it is a multilayer perceptron."""
-    try:
-        write_atomically(path, learner.network_policy().encode())
-    except ObservationError:  # pictures and dicts, which other networks see
-        return None
-    return path
+    """Run whole episodes from the environment's own start, as whoever uses the policy will begin."""
+    seed = spawned_seed(settings.seed, len(evaluations), 1)
+    act, env = learner.actor(seed), make_by_id(settings.environment)
+    limited = env.spec is not None and env.spec.max_episode_steps is not None
+    returns, lengths = [], []
+    for episode in range(settings.evaluation_episodes):
+        observation, _ = env.reset(seed=seed + episode)
+        total, length, ended = 0.0, 0, False
+        while not ended and (limited or length < settings.evaluation_steps):
+            observation, reward, terminated, truncated, _ = env.step(act(observation))
+            total, length, ended = total + float(reward), length + 1, terminated or truncated
+        returns.append(total)
+        lengths.append(length)
+    env.close()
+    evaluated = Evaluated(
+        samples=learner.meter.taken,
+        learning_steps=learner.learning_steps,
+        evaluation_steps=sum(lengths),
+        mean_return=float(np.mean(returns)),
+        std_return=float(np.std(returns)),
+        mean_length=float(np.mean(lengths)),
+    )
+    evaluations.append(evaluated)
+    return evaluated
 
 
 def check_fits(environment: str, reset_model: ResetModel | None) -> None:

@@ -2,7 +2,7 @@
 
 RUN/training.json             what was asked for
 RUN/checkpoint.safetensors    all that the learner knows, and the evaluations so far: one file, replaced in one step
-RUN/evaluations.csv, .png     the evaluations, for people
+RUN/evaluations.csv           the evaluations, for people
 RUN/policy.safetensors        the policy learned last, which acts with NumPy alone (`NetworkPolicy`)
 
 Weights are tensors, everything else is JSON. Nothing is unpickled, ever.
@@ -15,11 +15,10 @@ import io
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from curious_explorer.errors import CheckpointError
 from curious_explorer.optional_packages import require
-from curious_explorer.sb3.training_evaluation import Evaluated
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, check_header, parse_strictly, write_atomically
@@ -30,9 +29,24 @@ if TYPE_CHECKING:
 TRAINING = Format("curious-explorer/training", 1)
 PROGRESS = Format("curious-explorer/training-progress", 1)
 SETTINGS_FILE, CHECKPOINT_FILE, POLICY_FILE = "training.json", "checkpoint.safetensors", "policy.safetensors"
-EVALUATIONS = "evaluations"
+EVALUATIONS_FILE = "evaluations.csv"
 _PLAIN = "plain_data"
 """The tensor that holds the JSON, as bytes."""
+
+
+class Evaluated(NamedTuple):
+    """One evaluation, from the environment's own start; its steps are no samples of the training and are told apart."""
+
+    samples: int
+    """Every step of the training so far."""
+    learning_steps: int
+    """Those of them that were not of roll-ins."""
+    evaluation_steps: int
+    """Steps of this evaluation."""
+    mean_return: float
+    """Of an episode, not discounted."""
+    std_return: float
+    mean_length: float
 
 
 class TrainingFolder:
@@ -67,12 +81,14 @@ class TrainingFolder:
             "learner": plain,
             "evaluations": [list(evaluated) for evaluated in evaluations],
         }
-        text = bytearray(json.dumps(header, allow_nan=False).encode())
+        plain_data = bytearray(json.dumps(header, allow_nan=False).encode())
         content = require("safetensors.torch", "sb3").save(
-            tensors | {_PLAIN: torch.frombuffer(text, dtype=torch.uint8)}
+            tensors | {_PLAIN: torch.frombuffer(plain_data, dtype=torch.uint8)}
         )
         write_atomically(self.path / CHECKPOINT_FILE, content)
-        self._tell(evaluations)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([Evaluated._fields, *evaluations])
+        write_atomically(self.path / EVALUATIONS_FILE, text.getvalue())
 
     def load(self) -> tuple[State, list[Evaluated]] | None:
         """Where the training stands; None if nothing was saved yet."""
@@ -89,23 +105,3 @@ class TrainingFolder:
             raise CheckpointError(
                 f"{path} cannot be read as a checkpoint of a training: {error}; delete it to train from the beginning"
             ) from error
-
-    def _tell(self, evaluations: list[Evaluated]) -> None:
-        """The evaluations for people: a table, and a curve."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([Evaluated._fields, *evaluations])
-        write_atomically(self.path / f"{EVALUATIONS}.csv", text.getvalue())
-
-    def draw(self, evaluations: list[Evaluated], title: str) -> Path:
-        """A picture of the evaluations."""
-        from curious_explorer.studies.figures.canvas import PAGE_WIDTH, WITH_CE, new_figure, quiet, save_figure
-
-        figure = new_figure(0.75 * PAGE_WIDTH, 2.8)
-        ax = figure.add_subplot()
-        ax.plot([e.samples for e in evaluations], [e.mean_return for e in evaluations], color=WITH_CE, marker=".")
-        ax.set_xlabel("samples of the training, roll-ins included", fontsize=8)
-        ax.set_ylabel("mean return from the start", fontsize=8)
-        ax.set_title(title, fontsize=9)
-        quiet(ax)
-        return save_figure(figure, self.path / EVALUATIONS)[0]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from curious_explorer.optional_packages import require
+from curious_explorer.sb3.algorithms import ALGORITHMS, ROLLOUT, algorithm_class
 from curious_explorer.validation import check_count, check_seed
 
-ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
-"""By name: the package and the class."""
-ROLLOUT = 2_048
-"""Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
 EVALUATIONS = 20
-_OURS = {"policy", "env", "verbose", "seed", "tensorboard_log", "device", "_init_setup_model", "stats_window_size"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +57,7 @@ class TrainingSettings:
 
     def algorithm_class(self) -> Any:
         """The algorithm, its hyperparameters checked."""
-        package, name = ALGORITHMS[self.algorithm]
-        found = getattr(require(package, "sb3"), name)
-        known = set(inspect.signature(found.__init__).parameters) - _OURS - {"self"}
-        for given in self.hyperparameters:
-            if given not in known:
-                raise ValueError(
-                    f"{self.algorithm} has no hyperparameter {given!r}; expected {', '.join(sorted(known))}"
-                )
-        return found
+        return algorithm_class(self.algorithm, self.hyperparameters)
 
 
 def hyperparameters(assignments: list[str]) -> dict[str, Any]:

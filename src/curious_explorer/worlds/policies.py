@@ -55,7 +55,7 @@ def as_table(policy: Policy, purpose: str) -> Floats:
 
 def decode_policy(content: bytes) -> ObservationPolicy:
     """The policy in what `ObservationPolicy.encode` wrote: weights and plain data, never code."""
-    from curious_explorer.sb3.network_policy import NetworkPolicy
+    from curious_explorer.gym.network_policy import NetworkPolicy
 
     return NetworkPolicy.decode(content)
 

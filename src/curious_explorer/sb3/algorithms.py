@@ -1,0 +1,109 @@
+"""Algorithms of Stable-Baselines3 and sb3-contrib: found by name, arguments checked, and their networks taken out."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from curious_explorer.gym.network_policy import Head, Inputs, Layer, NetworkPolicy, Normalisation
+from curious_explorer.optional_packages import require
+
+ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
+"""By name: the package and the class."""
+ROLLOUT = 2_048
+"""Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
+DECIDED_HERE = {
+    "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size", "_init_setup_model",
+}  # fmt: skip
+"""Arguments of the algorithms that nobody sets as a hyperparameter."""
+
+
+def algorithm_class(name: str, hyperparameters: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> Any:
+    """The class of an algorithm, and a refusal of hyperparameters that it does not know.
+
+    ``elsewhere`` says of some arguments what to use instead.
+    """
+    package, kind = ALGORITHMS[name]
+    found = getattr(require(package, "sb3"), kind)
+    elsewhere = {} if elsewhere is None else elsewhere
+    known = set(inspect.signature(found.__init__).parameters) - DECIDED_HERE - set(elsewhere) - {"self"}
+    for given in hyperparameters:
+        if given in elsewhere:
+            raise ValueError(f"hyperparameters has {given!r}, which is not taken from there; use {elsewhere[given]}")
+        if given not in known:
+            raise ValueError(f"{name} has no hyperparameter {given!r}; expected {', '.join(sorted(known))}")
+    return found
+
+
+@contextmanager
+def private_randomness(seed: int, threads: int) -> Iterator[None]:
+    """Global generators seeded for Stable-Baselines3, which draws from them, and put back afterwards; so are threads.
+
+    One thread is the default for small networks: more of them wait for each other. Checks of distributions by PyTorch
+    are off meanwhile: a tenth of the time of a step, for what the heads and the environments are checked for anyway.
+    """
+    import torch
+
+    python, numpy, before = random.getstate(), np.random.get_state(), torch.get_num_threads()  # noqa: NPY002
+    checks = torch.distributions.Distribution._validate_args
+    with torch.random.fork_rng(devices=[]):
+        torch.set_num_threads(threads)
+        torch.distributions.Distribution.set_default_validate_args(False)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 (rollout buffers are shuffled by it)
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            torch.distributions.Distribution.set_default_validate_args(checks)
+            torch.set_num_threads(before)
+            np.random.set_state(numpy)  # noqa: NPY002
+            random.setstate(python)
+
+
+def spawned_seed(*numbers: int) -> int:
+    """A seed of 31 bits that belongs to these numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
+
+
+def quiet_logger() -> Any:
+    """A logger that writes nowhere."""
+    return require("stable_baselines3.common.logger", "sb3").Logger(folder=None, output_formats=[])
+
+
+def network_policy(
+    policy: Any, observation_space: spaces.Space[Any], action_space: spaces.Space[Any], normalizer: Any = None
+) -> NetworkPolicy:
+    """The actor of a Stable-Baselines3 ``MlpPolicy`` as weights and plain data.
+
+    Args:
+        policy: the network.
+        observation_space: the environment's own.
+        action_space: the environment's own.
+        normalizer: the `VecNormalize` that it learned behind; None if it saw observations as they are.
+    """
+    import torch
+
+    layers: list[Layer] = []
+    modules = [*policy.mlp_extractor.policy_net, policy.action_net]
+    for module, following in zip(modules, [*modules[1:], None], strict=True):
+        if isinstance(module, torch.nn.Linear):
+            linear = following is None or isinstance(following, torch.nn.Linear)
+            activation = "none" if linear else type(following).__name__.lower()
+            layers.append(Layer(_array(module.weight).T, _array(module.bias), activation))
+    head = Head.of(action_space, _array(policy.log_std) if hasattr(policy, "log_std") else None)
+    scale = None
+    if normalizer is not None:
+        seen = normalizer.obs_rms
+        scale = Normalisation(seen.mean, seen.var, clip=normalizer.clip_obs, epsilon=normalizer.epsilon)
+    return NetworkPolicy(Inputs.of(observation_space), layers, head, scale)
+
+
+def _array(tensor: Any) -> Any:
+    return tensor.detach().cpu().numpy()

@@ -1,0 +1,299 @@
+"""The environments that Stable-Baselines3 learns in: gymnasium wrappers, one on another, in a `DummyVecEnv`.
+
+From the inside out:
+
+- the environment; a world of states is one whose observations are the states' numbers (`WorldEnv`)
+- `MeteredEnv`: every step is paid for, those of roll-ins too, so that training stops at its budget to the step
+- `RollInWrapper`: episodes begin where a reset model's roll-ins end
+- `CheckedEnv`: faults of the environment are told as what they are
+- `TaskEnv`, for an optimizer: the reward to be learned for, its absorbing end, and a horizon of the learner's own
+- `NetworkView`: observations and actions in the form that a multilayer perceptron of Stable-Baselines3 takes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from curious_explorer.arrays import Floats
+from curious_explorer.errors import EnvironmentFailureError, ObservationError
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.discretisation import Discretisation, environment_name
+from curious_explorer.gym.network_policy import Inputs
+from curious_explorer.gym.restart_wrapper import RollInWrapper
+from curious_explorer.gym.time_limits import WithoutTimeLimit
+from curious_explorer.optional_packages import require
+from curious_explorer.worlds.episodes import Reward
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import World
+
+END_REWARD = "end_reward"
+"""What `info` of a terminating step may carry: what the last state goes on paying at every step."""
+
+
+class BudgetSpent(BaseException):
+    """No step is left; not an error, so that nobody who handles errors on the way takes it for one."""
+
+
+class Meter:
+    """How many steps all environments of a training have taken, and how many they may take."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self.taken = 0
+
+    @property
+    def left(self) -> int:
+        """How many steps may still be taken."""
+        return self._budget - self.taken
+
+    def charge(self) -> None:
+        """Pay for the next step."""
+        if self.taken >= self._budget:
+            raise BudgetSpent
+        self.taken += 1
+
+
+class MeteredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose every step is paid for; raises `BudgetSpent` in front of the first that cannot be."""
+
+    def __init__(self, env: Env, meter: Meter) -> None:
+        super().__init__(env)
+        self._meter = meter
+
+    def step(self, action: Any) -> Any:
+        """Pay, then step."""
+        self._meter.charge()
+        return self.env.step(action)
+
+
+class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose faults are told as what they are, before they reach a learner that cannot know."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        self._numbers = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+
+    def step(self, action: Any) -> Any:
+        """Step, and look whether what came back can be learned from."""
+        try:
+            event = self.env.step(action)
+        except (EnvironmentFailureError, ObservationError):
+            raise
+        except Exception as error:
+            raise EnvironmentFailureError(
+                f"the environment {environment_name(self.env)} raised {type(error).__name__} when stepped with action "
+                f"{action!r}: {error}; repair it and run the same again: what was saved in a folder is kept"
+            ) from error
+        if self._numbers and not np.isfinite(event[0]).all():
+            raise ObservationError(
+                f"{environment_name(self.env)} returned the observation {event[0]}, expected finite numbers; repair "
+                "the environment"
+            )
+        return event
+
+
+class WorldEnv(gymnasium.Env[Any, Any]):
+    """A world of states as an environment; it draws its own random numbers, whatever seed a reset is given."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.observation_space = spaces.Discrete(world.num_states)
+        self.action_space = spaces.Discrete(world.num_actions)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begin an episode."""
+        return int(self._world.restart()), {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take one action."""
+        step = self._world.step(int(action))
+        return step.state, step.reward, step.terminated, step.truncated, {END_REWARD: step.end_reward}
+
+
+class Episode(NamedTuple):
+    """An episode that is over, or that was looked at before its end."""
+
+    states: list[int]  # in which its steps were taken, and in which it ended
+    returned: float  # discounted
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeRules:
+    """What an optimizer learns for, and how long its episodes last.
+
+    Args:
+        discretisation: which state or cell an observation belongs to; cells that are met for the first time become
+            known to it.
+        reward: the world's own if None.
+        gamma: the discount.
+        horizon: after how many steps an episode is cut off; what lies beyond is left to the critic.
+    """
+
+    discretisation: Discretisation
+    reward: Reward | None
+    gamma: float
+    horizon: int
+
+
+class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Episodes of an optimizer's task, which are also noted down.
+
+    A terminated episode is absorbing: the step that terminates is paid, besides its own reward, all that the last state
+    pays for ever after, ``gamma * r(s_end) / (1 - gamma)``. A reward that is a table pays an action that has no number
+    in it (of a box) the mean of the state's row; so does it after the end.
+
+    The learner sees rewards multiplied by ``1 - gamma``, so that its critic has to predict values between 0 and 1 for
+    rewards between 0 and 1, whatever gamma is. Noted returns are not multiplied.
+    """
+
+    def __init__(self, env: Env, rules: EpisodeRules) -> None:
+        super().__init__(env)
+        self._index, self._horizon = rules.discretisation.cells.index, rules.horizon
+        self._gamma, self._unit = rules.gamma, 1.0 - rules.gamma
+        reward = rules.reward
+        self._larger = reward is not None and reward.combine == "max"
+        self._rows: list[list[float]] | None = None
+        if reward is not None:  # the last column, -1, is for actions without a number
+            self._rows = np.column_stack([reward.table, reward.table.mean(axis=1)]).tolist()
+        numbered = isinstance(env.action_space, spaces.Discrete)
+        self._number = (
+            {choice: i for i, choice in enumerate(rules.discretisation.action_set.choices)} if numbered else {}
+        )
+        self.finished: list[Episode] = []
+        """Those that ended since somebody last emptied the list."""
+        self._states: list[int] = []
+
+    def so_far(self) -> Episode:
+        """The episode up to now."""
+        return Episode(self._states, self._returned)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._states = [self._index(observation, self.env)]
+        self._returned, self._discount = 0.0, 1.0
+        return observation, info
+
+    def step(self, action: Any) -> Any:
+        """Take one action, and be paid for it."""
+        observation, own, terminated, truncated, info = self.env.step(action)
+        states = self._states
+        earned = self._paid(states[-1], self._number.get(action, -1) if self._number else -1, float(own))
+        states.append(self._index(observation, self.env))
+        if terminated:
+            earned += self._gamma / self._unit * self._paid(states[-1], -1, info.get(END_REWARD, 0.0))
+        self._returned += self._discount * earned
+        self._discount *= self._gamma
+        cut_off = truncated or len(states) > self._horizon
+        if terminated or cut_off:
+            self.finished.append(self.so_far())
+        return observation, self._unit * earned, terminated, cut_off, {}
+
+    def _paid(self, state: int, number: int, own: float) -> float:
+        if self._rows is None:
+            return own
+        given = self._rows[state][number]
+        return max(own, given) if self._larger else given
+
+
+class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Boxes and bits as vectors of floats, whole numbers counted from zero: what an ``MlpPolicy`` is made for."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        inputs, actions = Inputs.of(env.observation_space), env.action_space
+        self._box, self._divisor = inputs.kind == "box", np.float32(inputs.divisor)
+        self._starts: Any = 0
+        if self._box:
+            self.observation_space = spaces.Box(-np.inf, np.inf, (inputs.width,), dtype=np.float32)
+        elif isinstance(env.observation_space, spaces.Discrete):
+            self._starts = inputs.starts[0]
+            self.observation_space = spaces.Discrete(inputs.width)
+        else:
+            self._starts = np.array(inputs.starts)
+            self.observation_space = spaces.MultiDiscrete(list(inputs.sizes))
+        self._first: Any = None
+        if isinstance(actions, spaces.Discrete):
+            self._first, self.action_space = int(actions.start), spaces.Discrete(int(actions.n))
+        elif isinstance(actions, spaces.MultiDiscrete):
+            self._first, self.action_space = actions.start, spaces.MultiDiscrete(actions.nvec)
+        self._one = isinstance(actions, spaces.Discrete)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._seen(observation), info
+
+    def step(self, action: Any) -> Any:
+        """Take one action."""
+        if self._one:
+            action = int(action) + self._first
+        elif self._first is not None:
+            action = action + self._first
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._seen(observation), reward, terminated, truncated, info
+
+    def _seen(self, observation: Any) -> Any:
+        if self._box:
+            return np.asarray(observation, dtype=np.float32).ravel() / self._divisor
+        return observation - self._starts
+
+
+def make_training_envs(
+    make: Callable[[], Env],
+    meter: Meter,
+    *,
+    num_envs: int,
+    resets: tuple[RollIn, Discretisation] | None = None,
+    rules: EpisodeRules | None = None,
+    perceptron: bool = True,
+    normalize: bool = True,
+) -> tuple[Any, Sequence[TaskEnv]]:
+    """Environments side by side, and those of them that note episodes down.
+
+    Args:
+        make: makes an environment.
+        meter: pays for their steps.
+        num_envs: how many.
+        resets: where episodes begin, and what the policies of that roll-in see and do; the environment's own start if
+            None.
+        rules: what is learned for; the environment's own reward and its own time limit if None.
+        perceptron: whether a multilayer perceptron is to see them, and not another network.
+        normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
+    """
+    vectors = require("stable_baselines3.common.vec_env", "sb3")
+    tasks: list[TaskEnv] = []
+
+    def make_one() -> Env:
+        env: Env = MeteredEnv(make(), meter)
+        if rules is not None:
+            env = WithoutTimeLimit(env)
+        env = CheckedEnv(env if resets is None else RollInWrapper(env, *resets))
+        if rules is not None:
+            env = TaskEnv(env, rules)
+            tasks.append(env)
+        return NetworkView(env) if perceptron else env
+
+    envs = vectors.DummyVecEnv([make_one] * num_envs)
+    space = envs.observation_space
+    if normalize and isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        envs = vectors.VecNormalize(envs, norm_obs=True, norm_reward=False)
+    return envs, tasks
+
+
+def occupancy_of(episodes: Sequence[Episode], num_states: int, gamma: float) -> Floats:
+    """Discounted visits of episodes, shape (S,), summing to one; an end keeps what is left."""
+    total: Floats = np.zeros(num_states)
+    for states, _ in episodes:
+        weights = (1.0 - gamma) * gamma ** np.arange(len(states))
+        weights[-1] = gamma ** (len(states) - 1)
+        np.add.at(total, states, weights)
+    share: Floats = total / total.sum()
+    return share
