@@ -84,11 +84,31 @@ def test_explore_then_certify(tmp_path):
     assert ResetModel.load(run / "reset_model").num_states == 10
     assert FiniteMDP.load(run / "mdp.npz") == combination_lock(2)
     call("explore", "dcl/2", "--out", run, "--optimizer", "model-based", *FEW)  # goes on: nothing is left to do
-    data = json.loads(call("certify", run, "--epsilon", "0.01", "--visits", "500", "--json"))
-    assert 0.0 <= data["limit"] < 1.0
-    assert data["confidence"] == pytest.approx(0.95)
-    again = json.loads(call("certify", run / "exploration", "--environment", "dcl/2", "--epsilon", "0.01", "--json"))
-    assert again["num_states"] == 10
+    data = json.loads(call("certify", run, "--walks", "500", "--json"))
+    assert data["arrivals"]["confidence"] == pytest.approx(0.95)
+    assert len(data["arrivals"]["chances"]) == 10
+    assert set(data) == {"arrivals", "poorly_visited", "training"}
+    again = json.loads(call("certify", run / "exploration", "--environment", "dcl/2", "--walks", "500", "--json"))
+    assert again == data
+    assert "reached with at least 10%" in call("certify", run, "--walks", "500", "--max-steps", "5")
+
+
+def test_certify_says_what_it_cannot_certify(tmp_path):
+    run = tmp_path / "run"
+    call("explore", "cct/3", "--out", run, "--no-record", *FEW)
+    data = json.loads(call("certify", run, "--walks", "200", "--json"))
+    assert "--record" in data["poorly_visited"]["refused"]
+    assert data["arrivals"]["kind"] == "ArrivalCertificate"
+
+
+def test_runs_on_gymnasium_environments_are_certified_by_arrivals(tmp_path):
+    run = tmp_path / "run"
+    call("explore", "MountainCar-v0", "--out", run, "--cells", "5x5", "--samples", "4000", "--gamma", "0.9", "--record")
+    data = json.loads(call("certify", run, "--walks", "50", "--json"))
+    assert len(data["arrivals"]["chances"]) == 25
+    assert data["arrivals"]["samples"] > 0
+    assert "grid cells" in data["poorly_visited"]["refused"]
+    assert "grid cells" in data["training"]["refused"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +137,7 @@ def test_runs_of_another_world_are_refused_and_kept(monkeypatch, capsys, tmp_pat
     before = sorted(path.name for path in run.rglob("*"))
     assert "another MDP" in refused(monkeypatch, capsys, "explore", "cct/4", "--out", run, *FEW)
     assert "other settings" in refused(monkeypatch, capsys, "explore", "cct/3", "--out", run, "--gamma", "0.9")
-    wrong = refused(monkeypatch, capsys, "certify", run / "exploration", "--environment", "cct/4", "--epsilon", "0.1")
+    wrong = refused(monkeypatch, capsys, "certify", run / "exploration", "--environment", "cct/4")
     assert "another MDP" in wrong
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -131,7 +151,7 @@ def test_an_unfinished_run_is_not_certified(monkeypatch, capsys, tmp_path):
     run = tmp_path / "run"
     call("explore", "cct/3", "--out", run, *FEW)
     (run / "exploration" / "round-0001.npz").unlink()
-    assert "unfinished: 1 of 2 rounds" in refused(monkeypatch, capsys, "certify", run, "--epsilon", "0.1")
+    assert "unfinished: 1 of 2 rounds" in refused(monkeypatch, capsys, "certify", run)
 
 
 @pytest.mark.parametrize("command", ["explore", "hardness", "plan", "certify", "demo"])

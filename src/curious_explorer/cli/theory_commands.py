@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curious_explorer.cli.exploring import Environment, Gamma
+from curious_explorer.cli.exploring import Environment, Gamma, see_own_modules
+from curious_explorer.errors import CertificateError
 
 if TYPE_CHECKING:
+    from curious_explorer.explorers.exploration import Exploration
+    from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.theory.reports import Report
+    from curious_explorer.worlds.world import World
 
 AsJson = Annotated[bool, typer.Option("--json", help="Plain data for programs instead of a table.")]
 Delta = Annotated[float, typer.Option(help="The probability with which samples may mislead.")]
@@ -47,35 +52,95 @@ def plan(
 def certify(
     run: Annotated[Path, typer.Argument(help="A run of curious-explorer explore.", show_default=False)],
     environment: Annotated[
-        str | None, typer.Option(help="What was explored, for a checkpoint folder that does not say.")
+        str | None,
+        typer.Option(help="What was explored, for a folder that does not say, or with arguments after a ?."),
     ] = None,
     delta: Delta = 0.05,
-    epsilon: Annotated[
-        float | None, typer.Option(help="How far from optimal the optimizer is assumed to be.", show_default=False)
+    walks: Annotated[int, typer.Option(help="Fresh roll-ins for each certificate that walks.")] = 10_000,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Arrivals within so many steps; by default, of whole roll-ins.")
     ] = None,
-    visits: Annotated[int, typer.Option(help="Fresh walks for the certificate that assumes epsilon.")] = 10_000,
+    barrier: Annotated[float, typer.Option(help="Weight of the log-barrier that one would train with.")] = 0.001,
+    cell_function: Annotated[
+        str | None, typer.Option(help="module:function that made the cells, where one did.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the fresh samples; not the exploration's.")] = 1_000_003,
     as_json: AsJson = False,
 ) -> None:
     """What a finished run guarantees, with what confidence, from samples alone.
 
-    With --epsilon: fresh visits, under the stated assumption on the optimizer. Without: from the transitions that the
-    run recorded, with no assumption on the optimizer at all.
+    How likely roll-ins reach each state or cell: for any world. And where states are Markov: how often any policy can
+    visit what was poorly visited (from the transitions that the run recorded), and how much a policy can lose that is
+    trained from the resets. Nothing is assumed about the optimizer. Each holds with the stated confidence by itself.
     """
     from curious_explorer import theory
+
+    world, resets, exploration, known = _open_run(run, environment, cell_function, seed)
+    recorded = None
+    if exploration is not None and all(round_.seen is not None for round_ in exploration.rounds):
+        recorded = exploration
+
+    def poorly_visited() -> Report:
+        if recorded is None:
+            raise CertificateError("no transitions were recorded; explore with --record")
+        return theory.certify_counts(world, recorded, delta=delta, **known)
+
+    certificates: dict[str, Callable[[], Report]] = {
+        "arrivals": lambda: theory.certify_arrivals(
+            world, resets, count=walks, delta=delta, max_steps=max_steps, terminal=known.get("terminal"), seed=seed
+        ),
+        "poorly_visited": poorly_visited,
+        "training": lambda: theory.certify_training(
+            world, resets, recorded, count=walks, delta=delta, barrier=barrier, **known
+        ),
+    }
+    given: dict[str, Report | str] = {}
+    for name, certificate in certificates.items():
+        try:
+            given[name] = certificate()
+        except CertificateError as error:
+            given[name] = str(error)
+    if as_json:
+        plain = {
+            name: {"refused": report} if isinstance(report, str) else report.to_dict() for name, report in given.items()
+        }
+        typer.echo(json.dumps(plain, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    for name, report in given.items():
+        words = f"No certificate of {name.replace('_', ' ')}: {report}." if isinstance(report, str) else report
+        Console().print(words, markup=False, highlight=False)
+
+
+def _open_run(
+    run: Path, environment: str | None, cell_function: str | None, seed: int
+) -> tuple[World, ResetModel, Exploration | None, dict[str, Any]]:
+    """A fresh world of what was explored, the resets, the exploration, and what is known of the world besides."""
     from curious_explorer.environments.naming import find_environment
-    from curious_explorer.studies.table_exploration import load_run
+    from curious_explorer.resets.reset_model import ResetModel
+    from curious_explorer.studies.gym_exploration import ENVIRONMENT_FILE, read_environment
+    from curious_explorer.studies.table_exploration import RESETS, ROUNDS, load_run
     from curious_explorer.worlds.tabular_world import TabularWorld
 
-    explored = load_run(run, None if environment is None else find_environment(environment))
-    world = TabularWorld(explored.mdp, seed=seed)
-    if epsilon is not None:
-        _show(as_json, theory.certify(world, explored.exploration, delta=delta, epsilon=epsilon, visits=visits))
-        return
-    certificate = theory.certify_counts(
-        world, explored.exploration, delta=delta, start=explored.mdp.start, terminal=explored.mdp.terminal
-    )
-    _show(as_json, certificate)
+    if not (run / ENVIRONMENT_FILE).is_file():
+        explored = load_run(run, None if environment is None else find_environment(environment))
+        mdp, exploration = explored
+        known = {"start": mdp.start, "terminal": mdp.terminal}
+        return TabularWorld(mdp, seed=seed), exploration.reset_model, exploration, known
+
+    from curious_explorer.explorers.exploration import Exploration
+    from curious_explorer.gym.cell_names import named_function
+    from curious_explorer.gym.gym_world import GymWorld
+
+    see_own_modules(environment or "", cell_function or "")
+    function = None if cell_function is None else named_function(cell_function)
+    resets = ResetModel.load(run / RESETS, cell_function=function)
+    made = resets.discretisation
+    name = read_environment(run)["environment"] if environment is None else environment
+    world = GymWorld(name, cells=made.cells, actions=made.action_set.choices, seed=seed)
+    resets.check_world(world)
+    return world, resets, Exploration.load(run / ROUNDS, cell_function=function), {}
 
 
 def _show(as_json: bool, report: Report) -> None:
