@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest
 from theory_helpers import explore_exactly
 
 from curious_explorer import TRPO, FiniteMDP, TabularWorld, explore, theory
-from curious_explorer.environments import garnet
+from curious_explorer.environments import combination_lock, garnet
 from curious_explorer.exact import max_visitation
 from curious_explorer.exact.optimal import solve
 from curious_explorer.models.planning import best_in_ball
@@ -253,3 +253,22 @@ def test_refusals_and_bad_input():
         theory.certify_counts(world, run, delta=0.1)
     with pytest.raises(ValueError, match="made with gamma"):
         theory.certify_counts(world, run, delta=0.1, gamma=0.5)
+
+
+def test_limits_are_above_the_truth_however_bad_the_optimizer():
+    """What `certify` prints of an exploration by an optimizer that hardly learns; 60 seeds, judged by exact values."""
+    mdp, delta, runs, violations, given = combination_lock(2), 0.05, 60, 0, 0
+    for seed in range(runs):
+        world = TabularWorld(mdp, seed=seed)
+        optimizer = TRPO(updates=2, episodes=400)
+        run = explore(world, optimizer, gamma=0.8, rounds=3, visits=200, record=True, progress=False)
+        mask = run.rounds[-1].poorly_visited
+        truth = float(mdp.start @ solve(mdp, gamma=0.8, rewards=np.outer(mask, np.ones(mdp.num_actions))).values)
+        try:
+            limit = theory.certify_counts(world, run, delta=delta, start=mdp.start, terminal=mdp.terminal).limit
+        except theory.CertificateError:
+            continue
+        given += 1
+        violations += limit < truth
+    assert given > runs / 2
+    assert binomtest(violations, runs, delta, alternative="greater").pvalue > 1e-3

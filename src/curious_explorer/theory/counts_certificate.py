@@ -96,6 +96,8 @@ class CountsCertificate(CertificateReport):
     @property
     def statement(self) -> str:
         """What is guaranteed, in one sentence."""
+        if self.poorly_visited == 0:
+            return "No state is in question: there is nothing left to visit."
         return (
             f"With confidence {self.confidence:g}, no policy spends more than {figure(self.limit)} of its discounted "
             f"time in the {self.poorly_visited} states (of {self.num_states}) in question."
