@@ -137,12 +137,13 @@ def _open_run(
 
     from curious_explorer.explorers.exploration import Exploration
     from curious_explorer.gym.cell_names import named_function
+    from curious_explorer.gym.discretisation import Discretisation
     from curious_explorer.gym.gym_world import GymWorld
 
     see_own_modules(environment or "", cell_function or "")
     function = None if cell_function is None else named_function(cell_function)
     resets = ResetModel.load(run / RESETS, cell_function=function)
-    made = resets.discretisation
+    made = Discretisation.of_reset_model(resets)
     name = read_environment(run)["environment"] if environment is None else environment
     world = GymWorld(name, cells=made.cells, actions=made.action_set.choices, seed=seed)
     resets.check_world(world)

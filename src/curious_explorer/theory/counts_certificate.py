@@ -268,11 +268,8 @@ def optimistic_visitation(
 
 def check_markov(world: World) -> None:
     """Refuse a world whose states are cells that may merge observations: its states are not Markov."""
-    described = world.identity().get("discretisation")
-    if described is None:
-        return
-    kind = described["cells"]["kind"]
-    if kind != "discrete":
+    stored = world.stored_discretisation()
+    if stored is not None and (kind := stored.description["cells"]["kind"]) != "discrete":
         raise CertificateError(
             f"the states of this world are {kind} cells, which may merge observations; a certificate from counts needs "
             "Markov states, and could be false here; certify_arrivals needs none"
