@@ -120,11 +120,11 @@ def test_cells_come_back_from_their_description(cells, space, observations):
 
 def test_a_function_must_be_given_again():
     cells = FunctionCells(lambda seen: int(seen) % 3, 3)
-    with pytest.raises(CellError, match=r"which cannot be stored; give it again: ResetModel.load\(folder"):
+    with pytest.raises(CellError, match="cell_function="):
         again(cells, "Box").index(4, None)
     assert again(cells, "Box", lambda seen: int(seen) % 3).index(4, None) == 1
     keyed = HashedCells(5, key=str)
-    with pytest.raises(CellError, match="give it again"):
+    with pytest.raises(CellError, match="cell_function="):
         again(keyed, "Box").index(4, None)
 
 
@@ -143,28 +143,28 @@ def test_minigrid_cells_are_its_symbolic_state():
     key = next(thing for thing in grid.grid.grid if thing is not None and thing.type == "key")
     grid.carrying = key  # a thing that is carried makes another state
     assert cells.index(observation, env) == 2
-    with pytest.raises(CellError, match="needs a MiniGrid environment in this process"):
+    with pytest.raises(CellError, match="MiniGrid environment"):
         cells.index(observation, gymnasium.make("CartPole-v1"))
-    with pytest.raises(CellError, match="needs a MiniGrid environment in this process"):
+    with pytest.raises(CellError, match="MiniGrid environment"):
         cells.index(observation, None)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: GridCells(3, [-np.inf], [1.0]), CellError, "expected finite bounds with low < high.*QuantileCells"),
+        (lambda: GridCells(3, [-np.inf], [1.0]), CellError, r"-inf.*QuantileCells"),
         (lambda: GridCells(3, [1.0], [1.0]), CellError, "low < high"),
         (lambda: GridCells(3, [0.0, 0.0], [1.0]), CellError, "low < high"),
-        (lambda: GridCells([3], [0.0, 0.0], [1.0, 1.0]), CellError, "bins is \\[3\\].*each of the 2 dimensions"),
-        (lambda: GridCells(0, [0.0], [1.0]), CellError, "bins is 0, expected a positive number"),
-        (lambda: QuantileCells(3, edges=[[2.0, 1.0]]), CellError, "dimension 0 .* finite numbers that increase"),
+        (lambda: GridCells([3], [0.0, 0.0], [1.0, 1.0]), CellError, r"\[3\].*2 dimensions"),
+        (lambda: GridCells(0, [0.0], [1.0]), CellError, "bins is 0"),
+        (lambda: QuantileCells(3, edges=[[2.0, 1.0]]), CellError, "dimension 0"),
         (lambda: QuantileCells(3, warm_up=0), ValueError, "warm_up is 0"),
         (lambda: HashedCells(0), ValueError, "max_cells is 0"),
-        (lambda: HashedCells(5, width=0.0), CellError, "width is 0.0, expected positive numbers"),
+        (lambda: HashedCells(5, width=0.0), CellError, "width is 0.0"),
         (lambda: HashedCells(5, width=1.0, key=str), CellError, "both width and key"),
-        (lambda: FunctionCells("floor", 5), CellError, "function is 'floor', expected a function"),
-        (lambda: default_cells(spaces.Dict(x=spaces.Discrete(2))), CellError, "FunctionCells\\(function, count\\)"),
-        (lambda: default_cells(spaces.Box(-np.inf, np.inf, (2,))), CellError, "QuantileCells\\(bins\\)"),
+        (lambda: FunctionCells("floor", 5), CellError, "function is 'floor'"),
+        (lambda: default_cells(spaces.Dict(x=spaces.Discrete(2))), CellError, "Dict.*FunctionCells"),
+        (lambda: default_cells(spaces.Box(-np.inf, np.inf, (2,))), CellError, "QuantileCells"),
         (lambda: default_cells(spaces.Box(0.0, 1.0, (5,))), CellError, "no obvious cells"),
     ],
 )
@@ -179,25 +179,25 @@ GRID = GridCells(4, [0.0, 0.0], [1.0, 1.0])
 @pytest.mark.parametrize(
     ("cells", "observation", "error", "message"),
     [
-        (GRID, np.array([0.5, NAN]), ObservationError, "is \\[0.5, nan\\], which has NaN in it; repair"),
-        (GRID, np.array([[0.5], [NAN]]), ObservationError, "NaN in it"),
-        (GRID, np.array([0.5]), ObservationError, "has 1 numbers, but the cells were made for 2"),
+        (GRID, np.array([0.5, NAN]), ObservationError, r"\[0.5, nan\]"),
+        (GRID, np.array([[0.5], [NAN]]), ObservationError, "NaN"),
+        (GRID, np.array([0.5]), ObservationError, "has 1 numbers.* 2"),
         (GRID, np.zeros((2, 2)), ObservationError, "has 4 numbers"),
-        (GRID, {"x": 1}, ObservationError, "Dict or Tuple observations give cells=FunctionCells"),
-        (GRID, "north", ObservationError, "expected an array of 2 numbers"),
-        (GRID, None, ObservationError, "has 1 numbers|expected an array"),
-        (DiscreteCells(4), 4, ObservationError, "is 4, expected a number from 0 to 3"),
+        (GRID, {"x": 1}, ObservationError, "FunctionCells"),
+        (GRID, "north", ObservationError, "north.*2 numbers"),
+        (GRID, None, ObservationError, "numbers"),
+        (DiscreteCells(4), 4, ObservationError, "is 4.* 0 to 3"),
         (DiscreteCells(4), -1, ObservationError, "is -1"),
-        (DiscreteCells(4), 1.5, ObservationError, "is 1.5, expected a whole number"),
-        (DiscreteCells(4), np.array([1, 2]), ObservationError, "expected a whole number"),
-        (HashedCells(9), np.array([NAN]), ObservationError, "expected finite numbers; repair the environment"),
-        (HashedCells(9), "north", ObservationError, "expected numbers; give HashedCells\\(key=function\\)"),
-        (HashedCells(9), {"x": 1}, ObservationError, "HashedCells\\(key=function\\)"),
-        (QuantileCells(3), np.array([1.0]), CellError, "quantiles are not known yet"),
-        (FunctionCells(lambda seen: 7, 5), 0, CellError, "returned 7 for the observation 0.*from 0 to 4"),
+        (DiscreteCells(4), 1.5, ObservationError, "is 1.5"),
+        (DiscreteCells(4), np.array([1, 2]), ObservationError, "whole number"),
+        (HashedCells(9), np.array([NAN]), ObservationError, "nan"),
+        (HashedCells(9), "north", ObservationError, "north.*key="),
+        (HashedCells(9), {"x": 1}, ObservationError, "dict.*key="),
+        (QuantileCells(3), np.array([1.0]), CellError, "quantiles"),
+        (FunctionCells(lambda seen: 7, 5), 0, CellError, "7.*from 0 to 4"),
         (FunctionCells(lambda seen: -1, 5), 0, CellError, "returned -1"),
         (FunctionCells(lambda seen: 1.0, 5), 0, CellError, "returned 1.0"),
-        (FunctionCells(lambda seen: seen["x"], 5), 0, CellError, "the cell function raised TypeError"),
+        (FunctionCells(lambda seen: seen["x"], 5), 0, CellError, "TypeError"),
     ],
 )
 def test_bad_observations_are_named(cells, observation, error, message):
@@ -209,17 +209,17 @@ def test_more_cells_than_there_is_room_for():
     cells = HashedCells(2)
     for place in range(2):
         cells.index(np.array([place]), None)
-    with pytest.raises(CellError, match="more than 2 cells; give HashedCells a larger max_cells"):
+    with pytest.raises(CellError, match=r"2 cells.*max_cells"):
         cells.index(np.array([2]), None)
     assert len(cells.discovered()) == 2
-    with pytest.raises(CellError, match="3 cells were discovered, expected at most 2"):
+    with pytest.raises(CellError, match=r"3 cells.* 2"):
         cells.recalling(["a", "b", "c"], growing=True)
-    with pytest.raises(CellError, match="all different"):
+    with pytest.raises(CellError, match="different"):
         cells.recalling(["a", "a"], growing=True)
 
 
 def test_a_warm_up_with_infinities_is_refused():
-    with pytest.raises(ObservationError, match=r"warm-up is \[inf\], expected finite numbers"):
+    with pytest.raises(ObservationError, match=r"\[inf\]"):
         QuantileCells(3).fitted_to(np.array([[0.0], [np.inf]]))
 
 
@@ -256,17 +256,17 @@ def test_finite_spaces_are_their_own_action_set(space, expected):
 @pytest.mark.parametrize(
     ("space", "actions", "message"),
     [
-        (spaces.Box(-np.inf, np.inf, (1,)), None, "has no bounds; give actions="),
-        (spaces.Box(-1.0, 1.0, (1,)), 1, "expected at least 2"),
-        (spaces.Box(-1.0, 1.0, (9,)), None, "19,683 actions, more than 1,000; give actions="),
+        (spaces.Box(-np.inf, np.inf, (1,)), None, "Box.*actions="),
+        (spaces.Box(-1.0, 1.0, (1,)), 1, "at least 2"),
+        (spaces.Box(-1.0, 1.0, (9,)), None, "19,683 actions.*1,000"),
         (spaces.MultiBinary(12), None, "4,096 actions"),
-        (spaces.Box(-1.0, 1.0, (1,)), [[0.0], [2.0]], "action 1 of the set is .*2.*not in Box"),
-        (spaces.Box(-1.0, 1.0, (1,)), [[0.0, 1.0]], "action 0 of the set is \\[0.0, 1.0\\]"),
-        (spaces.Discrete(3), [0, 3], "action 1 of the set is 3, which is not in Discrete\\(3\\)"),
-        (spaces.Discrete(3), ["up"], "action 0 of the set is 'up'"),
-        (spaces.Discrete(3), [], "the set of actions is empty"),
+        (spaces.Box(-1.0, 1.0, (1,)), [[0.0], [2.0]], "action 1 .*2.*Box"),
+        (spaces.Box(-1.0, 1.0, (1,)), [[0.0, 1.0]], r"action 0 .*\[0.0, 1.0\]"),
+        (spaces.Discrete(3), [0, 3], "action 1 .*3.*Discrete"),
+        (spaces.Discrete(3), ["up"], "action 0 .*'up'"),
+        (spaces.Discrete(3), [], "empty"),
         (spaces.Discrete(3), 5, "actions is 5"),
-        (spaces.Text(5), None, "Text.*which no finite set stands for; give actions="),
+        (spaces.Text(5), None, "Text.*actions="),
     ],
 )
 def test_action_sets_refuse_what_does_not_fit(space, actions, message):
@@ -276,10 +276,10 @@ def test_action_sets_refuse_what_does_not_fit(space, actions, message):
 
 def test_worlds_refuse_cells_that_cannot_fit_before_a_step():
     for cells, message in [
-        (GridCells(4, [0.0], [1.0]), "made for 1 numbers, but an observation in Box.* has 2"),
-        (QuantileCells(3, edges=[[0.0], [1.0], [2.0]]), "made for 3 numbers"),
-        (HashedCells(9, width=[0.1, 0.1, 0.1]), "have shape \\(2,\\); give one width for all numbers"),
-        (lambda seen: 0, "a function needs to say how many cells"),
+        (GridCells(4, [0.0], [1.0]), "1 numbers.*Box.* 2"),
+        (QuantileCells(3, edges=[[0.0], [1.0], [2.0]]), "3 numbers"),
+        (HashedCells(9, width=[0.1, 0.1, 0.1]), r"width.*\(2,\)"),
+        (lambda seen: 0, "FunctionCells"),
     ]:
         with pytest.raises(ValueError, match=message):
             GymWorld("MountainCar-v0", cells=cells)

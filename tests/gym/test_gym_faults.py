@@ -26,15 +26,15 @@ FAULTS = {
     "another shape": (
         lambda seen: np.zeros(3),
         ObservationError,
-        r"shape \(3,\), but its observation space says \(1,\)",
+        r"shape \(3,\).* \(1,\)",
     ),
-    "no array": (lambda seen: [0.0], ObservationError, "none: it is list.*check_env finds such faults"),
-    "none": (lambda seen: None, ObservationError, "it is NoneType"),
-    "NaN": (lambda seen: seen * NAN, ObservationError, r"\[nan\], which has NaN in it; repair the environment"),
+    "no array": (lambda seen: [0.0], ObservationError, "list"),
+    "none": (lambda seen: None, ObservationError, "NoneType"),
+    "NaN": (lambda seen: seen * NAN, ObservationError, r"\[nan\]"),
     "an error": (
         raises(KeyError("boom")),
         EnvironmentFailureError,
-        "Corridor raised KeyError when .*boom.*run the same again",
+        "Corridor.*KeyError.*boom",
     ),
 }
 every_fault = pytest.mark.parametrize("name", FAULTS)
@@ -88,9 +88,9 @@ def test_faults_in_a_roll_in_of_the_wrapper_are_named(name):
 def test_rewards_that_are_no_numbers_are_named(reward):
     env = gymnasium.wrappers.TransformReward(Corridor(), lambda paid: reward)
     world = GymWorld(env, cells=CELLS, seed=1)
-    with pytest.raises(EnvironmentFailureError, match=f"paid a reward of {reward}, expected a finite number"):
+    with pytest.raises(EnvironmentFailureError, match=f"reward of {reward}"):
         world.episodes(uniform(world), EpisodeBatch(episodes=2, horizon=5, gamma=GAMMA))
-    with pytest.raises(EnvironmentFailureError, match="paid a reward"):
+    with pytest.raises(EnvironmentFailureError, match="reward"):
         OnlineAgent(world, gamma=GAMMA, horizon=5).follow(uniform(world), max_samples=9)
 
 
@@ -100,21 +100,21 @@ def test_an_old_environment_that_returns_four_things_is_named():
             return super().step(action)[:4]
 
     world = GymWorld(Old(), cells=CELLS)
-    with pytest.raises(EnvironmentFailureError, match="Old raised ValueError when stepped with action"):
+    with pytest.raises(EnvironmentFailureError, match="Old raised ValueError"):
         visit(world, uniform(world), gamma=GAMMA, count=5)
 
 
 def test_cells_out_of_range_and_too_many_are_named():
     world = GymWorld(Corridor, cells=FunctionCells(lambda seen: int(seen[0]), 3), seed=1)
-    with pytest.raises(CellError, match=r"the cell function returned 3 for the observation .* from 0 to 2; give"):
+    with pytest.raises(CellError, match=r"3 .*from 0 to 2"):
         visit(world, uniform(world), gamma=0.99, count=200)
     world = GymWorld(Corridor, cells=HashedCells(3), seed=1)
-    with pytest.raises(CellError, match="more than 3 cells; give HashedCells a larger max_cells"):
+    with pytest.raises(CellError, match=r"3 cells.*max_cells"):
         visit(world, uniform(world), gamma=0.99, count=200)
     frozen_lake = gymnasium.wrappers.TransformObservation(
         gymnasium.make("FrozenLake-v1", disable_env_checker=True), lambda seen: seen + 40, spaces.Discrete(16)
     )
-    with pytest.raises(ObservationError, match="is 40, expected a number from 0 to 15"):
+    with pytest.raises(ObservationError, match=r"is 40.* 0 to 15"):
         GymWorld(frozen_lake).restart()
 
 
@@ -127,11 +127,11 @@ def test_dict_observations_need_a_function():
         def look(self):
             return {"place": np.array([self.place], dtype=np.float32)}
 
-    with pytest.raises(CellError, match=r"no obvious cells .*FunctionCells\(function, count\).*Dict"):
+    with pytest.raises(CellError, match=r"Dict.*FunctionCells"):
         GymWorld(Seeing())
-    with pytest.raises(CellError, match="GridCells cuts boxes of numbers, but observations are in Dict"):
+    with pytest.raises(CellError, match=r"GridCells.*Dict"):
         GymWorld(Seeing(), cells=CELLS)
-    with pytest.raises(ObservationError, match=r"the observation is a dict; give HashedCells\(key=function\)"):
+    with pytest.raises(ObservationError, match=r"dict.*key="):
         GymWorld(Seeing(), cells=HashedCells(9)).restart()
     for cells in (FunctionCells(lambda s: int(s["place"][0]), 6), HashedCells(9, key=lambda s: float(s["place"][0]))):
         world = GymWorld(Seeing(), cells=cells, seed=1)
@@ -145,22 +145,22 @@ class _NotBuilt:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: GymWorld("MountainCar-v7"), ValueError, "unknown environment 'MountainCar-v7'; did you mean 'Mount"),
-        (lambda: GymWorld("MontainCar-v0"), ValueError, "did you mean 'MountainCar-v0'"),
-        (lambda: GymWorld("nowhere_at_all:Thing-v0"), ValueError, "names the package nowhere_at_all, which is not"),
-        (lambda: GymWorld(_NotBuilt()), ValueError, "expected an id such as 'MountainCar-v0'"),
-        (lambda: GymWorld(_NotBuilt), ValueError, "made .*_NotBuilt.*expected an environment"),
+        (lambda: GymWorld("MountainCar-v7"), ValueError, "'MountainCar-v7'.*'MountainCar-v0'"),
+        (lambda: GymWorld("MontainCar-v0"), ValueError, "'MountainCar-v0'"),
+        (lambda: GymWorld("nowhere_at_all:Thing-v0"), ValueError, "package nowhere_at_all"),
+        (lambda: GymWorld(_NotBuilt()), ValueError, "_NotBuilt object"),
+        (lambda: GymWorld(_NotBuilt), ValueError, "made .*_NotBuilt"),
         (lambda: GymWorld("FrozenLake-v1", seed=-1), ValueError, "seed is -1"),
         (lambda: GymWorld("FrozenLake-v1", num_envs=0), ValueError, "num_envs is 0"),
-        (lambda: GymWorld("FrozenLake-v1", vectorization="gpu"), ValueError, "vectorization is 'gpu', expected one of"),
-        (lambda: GymWorld("CartPole-v1"), CellError, "no obvious cells"),
-        (lambda: GymWorld("FrozenLake-v1", actions=[0, 9]), ActionError, "action 1 of the set is 9"),
+        (lambda: GymWorld("FrozenLake-v1", vectorization="gpu"), ValueError, "'gpu'"),
+        (lambda: GymWorld("CartPole-v1"), CellError, "cells="),
+        (lambda: GymWorld("FrozenLake-v1", actions=[0, 9]), ActionError, "action 1 .*9"),
         (lambda: GymWorld("FrozenLake-v1", actions=3), ActionError, "actions is 3"),
-        (lambda: GymWorld(Corridor(), cells=CELLS, num_envs=2), ValueError, "give a function that makes the env"),
+        (lambda: GymWorld(Corridor(), cells=CELLS, num_envs=2), ValueError, "function that makes"),
         (
             lambda: GymWorld(gymnasium.make_vec("CartPole-v1", num_envs=2), cells=GridCells(2, [0] * 4, [1] * 4)),
             ValueError,
-            "resets by itself .* autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED",
+            "autoreset_mode=",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_what_cannot_be_sent_to_a_process_is_named(monkeypatch):
         assert lock is not None
         return Corridor()
 
-    with pytest.raises(ValueError, match=r"cannot be sent to another process .*vectorization='sync'"):
+    with pytest.raises(ValueError, match="vectorization='sync'"):
         GymWorld(make, cells=CELLS, num_envs=2, vectorization="async")
 
 
@@ -213,7 +213,7 @@ def test_single_steps_are_checked():
         world.step(0)
     world.restart()
     for action in (4, -1, 1.0):
-        with pytest.raises(ValueError, match="expected a whole number from 0 to 3"):
+        with pytest.raises(ValueError, match="0 to 3"):
             world.step(action)
     with pytest.raises(ValueError, match="steps is -1"):
         world.count_samples(-1)
@@ -229,7 +229,7 @@ def test_reset_models_of_other_worlds_are_refused():
     fewer = GymWorld(Corridor, cells=GridCells(5, 0.0, 6.0))
     swapped = GymWorld(Corridor, cells=CELLS, actions=[1, 0])
     for world, message in [(shifted, "made for cells"), (fewer, "made for 6 states"), (swapped, "made for actions")]:
-        with pytest.raises(ResetModelError, match=f"{message}.*explore this world to get a reset model for it"):
+        with pytest.raises(ResetModelError, match=message):
             model.sample(world, 3)
         with pytest.raises(ResetModelError, match=message):
             improve(world, TRPO(updates=1), model, gamma=GAMMA)
@@ -265,15 +265,15 @@ def test_the_wrapper_refuses_other_environments():
             return gymnasium.spec("Acrobot-v1")
 
     for env, message in [
-        (make("CartPole-v1"), r"made for the action space Discrete\(3\), but the environment CartPole-v1 has Disc"),
-        (make("Acrobot-v1"), "made for the observation space Box.*Acrobot-v1 has Box"),
-        (Nudged(make("MountainCar-v0")), "made for MountainCar-v0, but this environment is Acrobot-v1; explore it"),
+        (make("CartPole-v1"), r"action space Discrete\(3\).*CartPole-v1"),
+        (make("Acrobot-v1"), "observation space Box.*Acrobot-v1"),
+        (Nudged(make("MountainCar-v0")), "MountainCar-v0.*Acrobot-v1"),
     ]:
         with pytest.raises(ResetModelError, match=message):
             RestartWrapper(env, model)
-    with pytest.raises(ValueError, match="reset_model is str, expected a ResetModel"):
+    with pytest.raises(ValueError, match="reset_model is str"):
         RestartWrapper(make("MountainCar-v0"), "folder")
-    with pytest.raises(ValueError, match="env is 'MountainCar-v0', expected an environment"):
+    with pytest.raises(ValueError, match="env is 'MountainCar-v0'"):
         RestartWrapper("MountainCar-v0", model)
     with np.printoptions(precision=2, suppress=True):  # print options are nobody's business
         RestartWrapper(make("MountainCar-v0"), model)

@@ -269,7 +269,7 @@ def test_learn_q_updates_by_its_rule():
 
 def test_single_steps_need_one_environment():
     world = GymWorld("FrozenLake-v1", num_envs=2)
-    with pytest.raises(ValueError, match="make the world with num_envs=1"):
+    with pytest.raises(ValueError, match="num_envs=1"):
         world.restart()
 
 

@@ -64,7 +64,7 @@ def test_environments_side_by_side_have_the_same_distribution(num_envs):
 
 
 def test_walks_keep_their_places_whichever_ends_first():
-    # SteppedEnvironments of a corridor whose walks last as long as the draws say: ends must not be sorted by length.
+    # A corridor whose walks last as long as the draws say: ends must not be sorted by length.
     world = GymWorld(Corridor, cells=GridCells(6, 0.0, 6.0), seed=1, num_envs=4)
     forward = np.zeros((6, 2))
     forward[:, 1] = 1.0
@@ -98,7 +98,7 @@ def test_vector_environments_of_others(limited):
         assert batch.lengths.tolist() == [5, 5, 5, 5]
         assert world.samples == 30  # three together, twice, five steps each: idle ones are paid for
         np.testing.assert_allclose(batch.returns, GAMMA**4)
-        with pytest.raises(ValueError, match="no second one can be made"):
+        with pytest.raises(ValueError, match="second"):
             world.make_environment()
 
 
@@ -185,7 +185,7 @@ def test_nowhere_to_start_is_said(monkeypatch):
         lambda: world.episodes(forward, EpisodeBatch(episodes=1, horizon=5, gamma=GAMMA, reset=sure)),
         lambda: OnlineAgent(world, gamma=GAMMA, horizon=5, reset=sure).follow(forward, max_samples=500),
     ):
-        with pytest.raises(ValueError, match="20 roll-ins in a row ended in a terminal state"):
+        with pytest.raises(ValueError, match="20 roll-ins"):
             call()
 
 
@@ -219,7 +219,7 @@ def test_quantiles_for_a_vector_come_from_a_world_that_has_had_a_warm_up():
         disabled = gymnasium.vector.AutoresetMode.DISABLED
         return gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2, autoreset_mode=disabled)
 
-    with pytest.raises(CellError, match="a vector environment has no warm-up; give GymWorld an id and num_envs"):
+    with pytest.raises(CellError, match="warm-up"):
         GymWorld(vector(), cells=QuantileCells(3))
     fitted = GymWorld("CartPole-v1", cells=QuantileCells(3, warm_up=50)).discretisation.cells
     world = GymWorld(vector(), cells=fitted)

@@ -250,7 +250,7 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
     world = GymWorld(Corridor, cells=FunctionCells(place_of, 6), seed=1)
     ResetModel([table(world, 1)], gamma=0.9, discretisation=world.stored_discretisation()).save(tmp_path)
     named = ResetModel.load(tmp_path)
-    with pytest.raises(CellError, match="test_restart_wrapper:place_of, which cannot be stored; give it again"):
+    with pytest.raises(CellError, match="test_restart_wrapper:place_of"):
         RestartWrapper(Corridor(), named).reset(seed=1)
     loaded = ResetModel.load(tmp_path, cell_function=place_of)
     assert RestartWrapper(Corridor(), loaded).reset(seed=1)[0].shape == (1,)
@@ -260,10 +260,10 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cells": {"kind": "clouds"}}, "unknown kind of cells 'clouds'"),
-        ({"cells": {"kind": "grid", "bins": [2]}}, "the description of grid cells has no 'low'"),
+        ({"cells": {"kind": "clouds"}}, "'clouds'"),
+        ({"cells": {"kind": "grid", "bins": [2]}}, "grid.*'low'"),
         ({"cells": {"kind": "grid", "bins": [2], "low": [0.0], "high": [float("1e999")]}}, "finite|Infinity"),
-        ({"actions": []}, "set of actions is empty"),
+        ({"actions": []}, "empty"),
         ({"cells": 5}, "cannot be read"),
     ],
 )

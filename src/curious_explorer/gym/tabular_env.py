@@ -92,7 +92,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         return self._picture.of(self._state)
 
     def close(self) -> None:
-        """Let go of the picture."""
+        """Drop the picture."""
         self._picture = None
 
     def _info(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 def make_tabular_env(environment: str, render_mode: str | None = None, **arguments: Any) -> TabularEnv:
-    """One of the zoo as a Gymnasium environment: the function of that name, called with the arguments."""
+    """One of `curious_explorer.environments` as a Gymnasium environment."""
     from curious_explorer import environments
 
     known = [name for name in environments.__all__ if name != "permute_action_labels"]
