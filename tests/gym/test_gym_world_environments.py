@@ -139,7 +139,7 @@ def test_minigrid_keeps_its_own_clock_outside():
     # It pays 1 - 0.9 * steps / max_steps: those of the roll-in are not among them.
     world = GymWorld("MiniGrid-Empty-5x5-v0", cells=MiniGridCells(), seed=1, actions=[0, 1, 2])
     reset = RollIn.from_start().then(Fixed(lambda seen: 0), 0.9)  # turning on the spot
-    grid = world._lanes.env.unwrapped
+    grid = world._environments.env.unwrapped
 
     def plan(seen):
         east, south = grid.agent_pos[0] < 3, grid.agent_pos[0] == 3
@@ -172,7 +172,7 @@ def test_an_episode_cannot_begin_where_it_has_ended():
     walks = RollIn.from_start().then(uniform(world), 0.9)
     batch = world.episodes(uniform(world), EpisodeBatch(episodes=50, horizon=5, gamma=GAMMA, reset=walks))
     assert (batch.lengths > 0).all()
-    assert world._lanes.env.resets > 50  # roll-ins that ended were made again
+    assert world._environments.env.resets > 50  # roll-ins that ended were made again
 
 
 def test_nowhere_to_start_is_said(monkeypatch):

@@ -134,7 +134,12 @@ def _discretisation(
 def space_text(space: spaces.Space[Any]) -> str:
     """A space as text that is the same in every process, whatever NumPy's print options and addresses in memory are."""
     with np.printoptions(precision=8, threshold=1000, edgeitems=3, linewidth=75, suppress=False, legacy=False):
-        return re.sub(r" at 0x[0-9a-f]+", "", str(space))  # MiniGrid's missions name a function, and its address
+        return without_addresses(str(space))  # MiniGrid's missions name a function, and its address
+
+
+def without_addresses(text: str) -> str:
+    """A ``repr`` without addresses in memory, so that it is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def environment_name(env: Env) -> str:

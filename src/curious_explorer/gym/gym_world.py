@@ -5,8 +5,8 @@ reseeds the environment, so that what a call returns depends on the seed, on how
 cells discovered by them: a run that is resumed gives what an uninterrupted one gives, as far as the environment obeys
 its seed.
 
-Time limits are handled outside (see `time_limits`), and a terminated episode is absorbing, as in the theory: it stays
-in its cell for ever and goes on earning whatever a given reward pays there (its own reward, nothing).
+Time limits do not end walks or episodes (see `time_limits`), and a terminated episode is absorbing, as in the theory:
+it stays in its cell for ever and goes on earning what a given reward pays there (nothing, by the environment's own).
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
-from numpy.typing import NDArray
 
+from curious_explorer.arrays import Indices
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.cells import Cells, Env, QuantileCells
-from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.rollouts import (
     RollInSampler,
@@ -48,20 +47,15 @@ from curious_explorer.worlds.episode_accumulator import EpisodeAccumulator
 from curious_explorer.worlds.policies import Policy, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
-from curious_explorer.worlds.world import (
-    EpisodeBatch,
-    EpisodeStatistics,
-    Step,
-    World,
-)
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Step, World
 
 
 class GymWorld(World):
-    """A Gymnasium environment as an agent sees it: restart, step, look, and pay for every step.
+    """A Gymnasium environment as a world of cells and action numbers, with every step counted.
 
     Args:
         env: an id, an environment, a function that makes one, or a vector environment that does not reset by itself.
-        cells: from observations to cells: one of `curious_explorer.sampling.gym`'s, or None where the choice is obvious
+        cells: from observations to cells: one of `curious_explorer.gym`'s, or None where the choice is obvious
             (`Discrete` observations, boxes of up to four bounded dimensions).
         actions: for continuous actions, how many values along each dimension; or a list of actions; None for a default.
         seed: where all of this world's randomness comes from.
@@ -80,7 +74,6 @@ class GymWorld(World):
         vectorization: str = "sync",
     ) -> None:
         self.seed = check_seed(seed)
-        self._seed = np.uint64(self.seed)
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
             raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
@@ -89,27 +82,34 @@ class GymWorld(World):
                 f"cells is {cells!r}, expected an object such as GridCells(20, low, high); a function needs to say how "
                 "many cells there are: FunctionCells(function, count)"
             )
-        self._elsewhere = self._calls = 0  # samples that were not taken in the lanes; calls so far
-        self._maker: Callable[[], Env] | None = None
+        if cells is not None:  # a copy: worlds that are given the same cells discover each its own
+            cells = cells.recalling(cells.discovered(), growing=True)
+        self.calls = 0
+        self._other_samples = 0  # steps that were not taken in `_environments`
+        self._make: Callable[[], Env] | None = None
         self._arguments: dict[str, Any] = {}  # what the environment was made with
-        self._lanes = self._open(env, cells, actions, num_envs, vectorization)
+        if isinstance(env, VectorEnv):
+            self._environments: SteppedEnvironments = self._open_vector(env, cells, actions)
+        else:
+            self._environments = self._open(env, cells, actions, num_envs, vectorization)
         self._actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
-        self._in_episode = False  # whether single steps may be taken
+        self._in_episode = False  # whether single steps can be taken
+        self._stepwise = False  # whether single steps have been taken since the last walks or episodes
+
+    def _open_vector(
+        self, envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | None
+    ) -> VectorEnvironment:
+        self._arguments = {} if envs.spec is None else envs.spec.kwargs
+        if isinstance(cells, QuantileCells) and not cells.fitted:
+            raise CellError(
+                "the quantiles are not known yet, and a vector environment has no warm-up; give GymWorld an id and "
+                "num_envs, or the cells of a world that has had one: GymWorld(id, cells=...).discretisation.cells"
+            )
+        return VectorEnvironment(envs, Discretisation.of_vector(envs, cells, actions))
 
     def _open(
         self, env: Any, cells: Cells | None, actions: int | Sequence[Any] | None, num_envs: int, vectorization: str
     ) -> SteppedEnvironments:
-        """The lanes, and how to make one more of their environments."""
-        if cells is not None:  # a copy: worlds that are given the same cells discover each its own
-            cells = cells.recalling(cells.discovered(), growing=True)
-        if isinstance(env, VectorEnv):
-            self._arguments = {} if env.spec is None else env.spec.kwargs
-            if isinstance(cells, QuantileCells) and not cells.fitted:
-                raise CellError(
-                    "the quantiles are not known yet, and a vector environment has no warm-up; give GymWorld an id and "
-                    "num_envs, or the cells of a world that has had one: GymWorld(id, cells=...).discretisation.cells"
-                )
-            return VectorEnvironment(env, Discretisation.of_vector(env, cells, actions))
         if not isinstance(env, (str, gymnasium.Env)) and not callable(env):
             raise ValueError(
                 f"env is {env!r}, expected an id such as 'MountainCar-v0', an environment, or a function that makes one"
@@ -119,20 +119,30 @@ class GymWorld(World):
             raise ValueError(f"the function {env!r} made {first!r}, expected an environment of Gymnasium's")
         self._arguments = {} if first.spec is None else first.spec.kwargs
         if not isinstance(env, gymnasium.Env) or env.spec is not None:
-            self._maker = maker_of(env)
-        discretisation = self._fitted(Discretisation.of(first, cells, actions), first)
+            self._make = maker_of(env)
+        discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
             return SingleEnvironment(first, discretisation)
-        maker = maker_of(env)
+        make = maker_of(env)
         first.close()
-        return make_vector_environment(maker, num_envs, vectorization, discretisation)
+        return make_vector_environment(make, num_envs, vectorization, discretisation)
+
+    def _fit_quantiles(self, discretisation: Discretisation, env: Env) -> Discretisation:
+        """Take the warm-up of cells that are cut at quantiles; its steps are counted."""
+        cells = discretisation.cells
+        if not isinstance(cells, QuantileCells) or cells.fitted:
+            return discretisation
+        stream, seeds = self._next_stream()
+        observations = random_observations(env, discretisation, cells.warm_up, stream, next(seeds))
+        self._other_samples += cells.warm_up
+        return discretisation._replace(cells=cells.fitted_to(observations))
 
     # What it is ---------------------------------------------------------------------------------------------------
 
     @property
     def discretisation(self) -> Discretisation:
-        """Cells and actions: what a policy learned here means."""
-        return self._lanes.discretisation
+        """The cells and actions that tables over this world's states and actions are about."""
+        return self._environments.discretisation
 
     def stored_discretisation(self) -> StoredDiscretisation:
         """The discretisation as plain data, with the cells discovered so far."""
@@ -145,88 +155,86 @@ class GymWorld(World):
 
     @property
     def num_actions(self) -> int:
-        """How many actions are on the action_set."""
+        """How many actions are in the action set."""
         return len(self.discretisation.action_set)
 
     @property
     def samples(self) -> int:
         """How many steps have been taken so far."""
-        return self._elsewhere + self._lanes.steps
+        return self._other_samples + self._environments.steps
 
     def identity(self) -> dict[str, Any]:
         """What tells this world from others, as plain data."""
-        described = self.discretisation.description()
-        made_with = json.dumps([described, self._arguments], sort_keys=True, default=_in_words)
+        description = self.discretisation.description()
+        content = json.dumps(
+            [description, self._arguments], sort_keys=True, default=lambda argument: without_addresses(repr(argument))
+        )
         return {
             "kind": "gymnasium",
             "num_states": self.num_states,
             "num_actions": self.num_actions,
-            "seed": int(self._seed),
-            "num_envs": self._lanes.count,
-            "digest": hashlib.sha256(made_with.encode()).hexdigest(),
-            "discretisation": described,
+            "seed": self.seed,
+            "num_envs": self._environments.count,
+            "digest": hashlib.sha256(content.encode()).hexdigest(),
+            "discretisation": description,
         }
 
     def position(self) -> dict[str, Any]:
         """Where this world stands; an episode in progress is given up, since an environment cannot be put back."""
-        self._in_episode = False
-        return {"samples": self.samples, "calls": self._calls, "discovered": self.discretisation.cells.discovered()}
+        self._in_episode = self._stepwise = False
+        return {"samples": self.samples, "calls": self.calls, "discovered": self.discretisation.cells.discovered()}
 
     def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
-        self._elsewhere = check_count(position["samples"], "samples") - self._lanes.steps
-        self._calls = check_count(position["calls"], "calls")
-        self._in_episode = False
+        self._other_samples = check_count(position["samples"], "samples") - self._environments.steps
+        self.calls = check_count(position["calls"], "calls")
+        self._in_episode = self._stepwise = False
         cells = self.discretisation.cells.recalling(position.get("discovered", []), growing=True)
-        self._lanes.discretisation = self.discretisation._replace(cells=cells)
+        self._environments.discretisation = self.discretisation._replace(cells=cells)
 
     def close(self) -> None:
-        """Give the environments back."""
-        self._lanes.close()
+        """Close the environments."""
+        self._environments.close()
 
     def make_environment(self) -> Env:
         """Another environment like this world's, for a learner that steps by itself; see `count_samples`."""
-        if self._maker is None:
+        if self._make is None:
             raise ValueError(
                 "this world was given an environment of which no second one can be made; give GymWorld an id or a "
                 "function that makes the environment"
             )
-        return self._maker()
+        return self._make()
 
     def count_samples(self, steps: int) -> None:
-        """Count steps that were not taken by this world itself, but in an environment that it made."""
-        self._elsewhere += check_count(steps, "steps")
+        """Count steps that were taken in an environment from `make_environment`."""
+        self._other_samples += check_count(steps, "steps")
 
-    # Many walks ---------------------------------------------------------------------------------------------------
+    # Walks and episodes ---------------------------------------------------------------------------------------------
 
-    def walk(self, roll_in: RollIn, count: int) -> NDArray[np.int32]:
+    def walk(self, roll_in: RollIn, count: int) -> Indices:
         """The cells in which ``count`` independent walks end."""
         sampler = self._sampler(roll_in)
         ends = np.zeros(check_count(count, "count"), dtype=np.int32)
-        stream, seeds = self._next_stream()
 
-        def finish(rollout: Rollout) -> None:
+        def on_end(rollout: Rollout) -> None:
             ends[rollout.number] = rollout.cell
 
-        self._in_episode = False  # the environment is needed
-        collector = RolloutCollector(self._lanes, stream, seeds, finish)
+        stream, collector = self._collector(on_end)
         collector.run(Rollout(number, sampler, stream) for number in range(len(ends)))
         return ends
 
     def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
         """Run a batch of episodes; a policy that sees observations leaves no advantages."""
-        checked = check_any_policy(policy, self.num_states, self.num_actions)
         shape = (self.num_states, self.num_actions)
+        checked = check_any_policy(policy, *shape)
         accumulator = EpisodeAccumulator(checked, batch, shape, f"the environment {self.discretisation.environment}")
         actor, sampler = self._actors.actor(checked), self._sampler(batch.reset)
-        stream, seeds = self._next_stream()
 
-        def finish(rollout: Rollout) -> None:
+        def on_end(rollout: Rollout) -> None:
             assert rollout.trajectory is not None
             accumulator.add(rollout.trajectory, rollout.cell, rollout.terminated)
 
-        self._in_episode = False  # the environment is needed
-        collector = RolloutCollector(self._lanes, stream, seeds, finish, batch.max_samples)
+        stream, collector = self._collector(on_end, batch.max_samples)
         collector.run(Rollout(number, sampler, stream, actor, batch.horizon) for number in range(batch.episodes))
         return accumulator.result(collector.steps)
 
@@ -239,8 +247,11 @@ class GymWorld(World):
         return cell
 
     def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
-        """Begin an episode where a roll-in ends; see `World.begin`."""
-        env = self._lanes
+        """Begin an episode where a roll-in ends; returns its cell, or None if ``max_samples`` were not enough.
+
+        The environment is reseeded only by the first call after walks or episodes.
+        """
+        env = self._environments
         if not isinstance(env, SingleEnvironment):
             raise ValueError(
                 f"this world steps {env.count} environments together, but single steps are taken in one; make the "
@@ -251,42 +262,39 @@ class GymWorld(World):
             return None
         sampler, before = self._sampler(reset), env.steps
         stream, seeds = self._next_stream()
-        failed = reset_by_roll_in(env, sampler, stream, seed=next(seeds), max_steps=max_samples)
+        seed = None if self._stepwise else next(seeds)
+        self._stepwise = True
+        failed = reset_by_roll_in(env, sampler, stream, seed=seed, max_steps=max_samples)
         self._in_episode = failed is not None and (max_samples is None or env.steps - before < max_samples)
         return env.cells[0] if self._in_episode else None
 
     def step(self, action: int) -> Step:
         """Take one action in the current episode."""
-        env = self._lanes
+        env = self._environments
         if not self._in_episode or not isinstance(env, SingleEnvironment):
             raise RuntimeError("no episode is in progress; call restart() first")
-        if not isinstance(action, (int, np.integer)) or not 0 <= action < self.num_actions:
-            raise ValueError(f"action is {action!r}, expected a whole number from 0 to {self.num_actions - 1}")
-        event = env.step(self.discretisation.action_set.choices[action])
-        self._in_episode = not (event.terminated or event.truncated)
-        return Step(event.cell, event.reward, event.terminated, truncated=event.truncated)
+        choices = env.discretisation.action_set.choices
+        if not isinstance(action, (int, np.integer)) or not 0 <= action < len(choices):
+            raise ValueError(f"action is {action!r}, expected a whole number from 0 to {len(choices) - 1}")
+        cell, reward, terminated, truncated = env.step(choices[action])
+        self._in_episode = not (terminated or truncated)
+        return Step(cell, reward, terminated, truncated=truncated)
 
-    # Bookkeeping --------------------------------------------------------------------------------------------------
+    # What the calls above share -------------------------------------------------------------------------------------
 
     def _sampler(self, reset: RollIn | None) -> RollInSampler:
         return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors)
 
-    def _fitted(self, discretisation: Discretisation, env: Env) -> Discretisation:
-        """Let cells that are cut by quantiles see some observations first; these steps are counted, too."""
-        if not isinstance(discretisation.cells, QuantileCells) or discretisation.cells.fitted:
-            return discretisation
+    def _collector(
+        self, on_end: Callable[[Rollout], None], max_steps: int | None = None
+    ) -> tuple[RandomStream, RolloutCollector]:
+        """The random numbers and the collector of one call; an episode of single steps is given up for it."""
+        self._in_episode = self._stepwise = False
         stream, seeds = self._next_stream()
-        seen = random_observations(env, discretisation, discretisation.cells.warm_up, stream, next(seeds))
-        self._elsewhere += discretisation.cells.warm_up
-        return discretisation._replace(cells=discretisation.cells.fitted_to(seen))
+        return stream, RolloutCollector(self._environments, stream, seeds, on_end, max_steps)
 
     def _next_stream(self) -> tuple[RandomStream, Iterator[int]]:
-        """Random numbers that no call has used before, and seeds for the lanes of the environment."""
-        key = int(random.stream_key(self._seed, np.uint64(self._calls)))
-        self._calls += 1
-        return RandomStream(key), (int(random.walk_key(np.uint64(key), lane)) >> 33 for lane in itertools.count())
-
-
-def _in_words(argument: Any) -> str:
-    """An argument that is no plain data, in words that are the same in another process."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(argument))
+        """Random numbers that no call has used before, and a seed for each environment."""
+        key = int(random.stream_key(np.uint64(self.seed), np.uint64(self.calls)))
+        self.calls += 1
+        return RandomStream(key), (int(random.walk_key(np.uint64(key), index)) >> 33 for index in itertools.count())
