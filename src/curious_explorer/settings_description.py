@@ -32,6 +32,8 @@ def describe(thing: Any) -> Any:
         return sorted((describe(item) for item in thing), key=repr)
     if isinstance(thing, dict):
         return {str(key): describe(value) for key, value in sorted(thing.items(), key=lambda item: str(item[0]))}
+    if callable(getattr(thing, "settings", None)) and not isinstance(thing, type):
+        return {"kind": type(thing).__name__, **describe(thing.settings())}
     if hasattr(thing, "fingerprint"):
         return {"kind": type(thing).__name__, "digest": thing.fingerprint}
     if is_dataclass(thing) and not isinstance(thing, type):

@@ -18,7 +18,7 @@ from curious_explorer.explorers.psrl import PSRL, posterior_sample
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ, UCBQLearning
 from curious_explorer.learners.online import OnlineAgent, QTable
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan, problem
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import TransitionCounts
@@ -34,7 +34,7 @@ def model_of(num_states, num_actions, transitions, ends=()):
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     ended = np.zeros(num_states, dtype=np.int64)
     ended[list(ends)] = 1
-    model = EmpiricalModel(num_states, num_actions)
+    model = CountedModel(num_states, num_actions)
     model.add(TransitionCounts(*columns), ended, np.zeros(num_states))
     return model
 
@@ -55,7 +55,7 @@ def random_model(seed, num_states=6, num_actions=3, most_tries=8):
 def dense(model):
     """Frequencies as a dense (S, A, S) array; rows never tried are zero."""
     table = np.zeros((model.num_states * model.num_actions, model.num_states))
-    table[model.pairs, model.next_states] = model.chances()
+    table[model.rows.pairs, model.rows.next_states] = model.chances()
     return table.reshape(*model.shape, model.num_states)
 
 
@@ -65,7 +65,7 @@ def dense(model):
 def test_a_model_fed_in_portions_is_the_model_of_everything():
     mdp = garnet(30, 3, 4, seed=2)
     world = RecordingWorld(TabularWorld(mdp, seed=1))
-    model = EmpiricalModel(30, 3)
+    model = CountedModel(30, 3)
     agent = OnlineAgent(world, gamma=GAMMA, horizon=20)
     for samples in (1, 2, 30, 500, 1_000):
         followed = agent.follow(mdp.uniform_policy(), max_samples=samples)
@@ -238,7 +238,7 @@ def test_ucbvi_never_raises_a_value_and_finishes_episodes():
     mdp = combination_lock(3)
     world = TabularWorld(mdp, seed=1)
     strategy = UCBVI().strategy(world, TASK)
-    model = EmpiricalModel(mdp.num_states, mdp.num_actions)
+    model = CountedModel(mdp.num_states, mdp.num_actions)
     caps = [np.ones(model.shape)]
     agent = OnlineAgent(world, gamma=GAMMA, horizon=50)
     for _ in range(60):
@@ -356,7 +356,7 @@ def test_psrl_draws_unseen_states_from_a_symmetric_dirichlet():
 
 def test_psrl_has_randomness_of_its_own():
     world = TabularWorld(combination_lock(3))
-    model = EmpiricalModel(world.num_states, world.num_actions)
+    model = CountedModel(world.num_states, world.num_actions)
     policies = [PSRL(seed=seed).strategy(world, TASK).directions(model, 0).policy for seed in (1, 1, 2)]
     assert np.array_equal(policies[0], policies[1])
     assert not np.array_equal(policies[0], policies[2])

@@ -1,7 +1,5 @@
 """`ModelBased`, `OffPolicy` and the empirical model behind them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from random_mdps import random_mdp
@@ -10,27 +8,13 @@ from curious_explorer import FiniteMDP, ModelBased, OffPolicy, TabularWorld, eva
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorers.checkpoint import Remembers
 from curious_explorer.learners.optimizer import Reward
-from curious_explorer.models.counted_model import Experience, plan
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, TransitionCounts
+from curious_explorer.worlds.world import TransitionCounts
 
 GAMMA = 0.95
 
 
 def share_of_optimum(mdp, policy, gamma=GAMMA):
     return float(mdp.start @ evaluate(mdp, policy, gamma=gamma)) / float(mdp.start @ solve(mdp, gamma=gamma).values)
-
-
-def experience_of(mdp, *, episodes=300, horizon=30, seed=0, policy=None, gamma=GAMMA):
-    """What a learner has noted after single uniform episodes."""
-    world = TabularWorld(mdp, seed=seed)
-    experience = Experience.nothing(mdp.num_states, mdp.num_actions)
-    for _ in range(episodes):
-        batch = world.episodes(
-            mdp.uniform_policy() if policy is None else policy,
-            EpisodeBatch(episodes=1, horizon=horizon, gamma=gamma, trace=0.0, record=True),
-        )
-        experience = experience.after(batch, int(batch.lengths[0] == horizon), gamma)
-    return experience
 
 
 def tables(*rows):
@@ -106,12 +90,12 @@ def test_what_is_out_of_reach_does_not_hold_it_up():
     transitions[0, :, 0], transitions[0, :, 1] = 1 - 1e-4, 1e-4
     transitions[1, :, 0] = 1.0
     mdp = FiniteMDP(transitions, np.zeros((2, 2)), 0)
-    room = TransitionCounts(*(np.array([value]) for value in (0, 0, 1, 1)), np.array([0.0]))
+    room = {name: np.array([value]) for name, value in {"state": 0, "action": 0, "next_state": 1, "times": 1}.items()}
     optimizer = ModelBased(known_after=1, horizon=10)
     world = TabularWorld(mdp)
     optimizer(world, None, gamma=0.5, budget=1)
     remembered = optimizer.memory()
-    optimizer.recall(remembered | room._asdict())  # as if the door had opened just then
+    optimizer.recall(remembered | room)  # as if the door had opened just then
     result = optimizer(world, None, gamma=0.5, budget=100_000)
     assert result.samples <= 10 * (optimizer.patience + 5)
 
@@ -188,20 +172,6 @@ def test_settings_are_checked():
 # What it hands out ------------------------------------------------------------------------------------------------
 
 
-def half_known():
-    """Action 0 of the start is known to pay 0.1 for ever; action 1 was never tried."""
-    return replace(Experience.nothing(1, 2), seen=tables((0, 0, 0, 10, 0.1)))
-
-
-def test_the_hopeful_try_what_the_careful_leave_alone():
-    hopeful = plan(half_known(), gamma=GAMMA, reward=None, known_after=3, hopeful=True)
-    careful = plan(half_known(), gamma=GAMMA, reward=None, known_after=3, hopeful=False)
-    assert hopeful.policy.tolist() == [[0.0, 1.0]]
-    assert careful.policy.tolist() == [[1.0, 0.0]]
-    assert hopeful.leads_to_unknown
-    assert not careful.leads_to_unknown
-
-
 def test_its_result_uses_what_it_has_for_the_worlds_reward_and_explores_on_for_another():
     """After one step of budget, one action is tried once; it pays 0.1."""
     mdp = FiniteMDP(np.ones((1, 2, 1)), [[0.1, 0.1]], 0)
@@ -218,52 +188,6 @@ def test_its_result_uses_what_it_has_for_the_worlds_reward_and_explores_on_for_a
     assert policy[tried] == 1.0
     policy, tried = learned(reward=curious)
     assert policy[1 - tried] == 1.0
-
-
-def test_unknown_ties_are_split_evenly():
-    nothing = Experience.nothing(3, 4)
-    assert (plan(nothing, gamma=GAMMA, reward=None, known_after=1, hopeful=True).policy == 0.25).all()
-    assert (plan(nothing, gamma=GAMMA, reward=None, known_after=1, hopeful=False).policy == 0.25).all()
-
-
-# The empirical model ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_with_everything_known_it_plans_as_on_the_model_of_relative_frequencies(seed):
-    mdp = random_mdp(seed, num_states=4, num_actions=2, terminal=False)
-    experience = experience_of(mdp, seed=seed)
-    assert (experience.tries() > 0).all()
-    frequencies, rewards = np.zeros((4, 2, 4)), np.zeros((4, 2))
-    for state, action, next_state, times, reward in zip(*experience.seen, strict=True):
-        frequencies[state, action, next_state] += times
-        rewards[state, action] += times * reward
-    tries = frequencies.sum(axis=2)
-    by_hand = FiniteMDP(frequencies / tries[:, :, None], rewards / tries, 0)
-    for hopeful in (True, False):
-        ours = plan(experience, gamma=0.9, reward=None, known_after=1, hopeful=hopeful)
-        assert np.array_equal(ours.policy, solve(by_hand, gamma=0.9).policy)
-        assert not ours.leads_to_unknown
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_terminal_states_are_found_and_nothing_else_is_taken_for_one(seed):
-    mdp = random_mdp(seed)
-    experience = experience_of(mdp, episodes=200, horizon=8, seed=seed)
-    assert not (experience.terminal & ~mdp.terminal).any()
-    entered = np.bincount(experience.seen.next_state, weights=experience.seen.times, minlength=mdp.num_states)
-    assert experience.terminal[mdp.terminal & (entered > 100)].all()
-
-
-def test_what_terminal_states_pay_is_learned_even_where_one_action_leads_to_several():
-    transitions = np.zeros((4, 2, 4))
-    transitions[0, 0] = [0.0, 0.5, 0.5, 0.0]
-    transitions[0, 1] = [0.0, 0.0, 0.3, 0.7]
-    rewards = np.repeat([[0.2], [0.9], [0.4], [0.0]], 2, axis=1)
-    mdp = FiniteMDP(transitions, rewards, 0, terminal=[1, 2, 3])
-    experience = experience_of(mdp, horizon=5)
-    assert experience.terminal.tolist() == [False, True, True, True]
-    assert experience.terminal_rewards() == pytest.approx([0.0, 0.9, 0.4, 0.0], abs=1e-6)
 
 
 # Off-policy -------------------------------------------------------------------------------------------------------
@@ -307,18 +231,3 @@ def test_off_policy_says_what_is_missing():
             OffPolicy([strange])(world, None, gamma=GAMMA)
     with pytest.raises(ValueError, match="not finite"):
         OffPolicy([tables((0, 0, 0, 1, np.nan))])(world, None, gamma=GAMMA)
-
-
-def test_a_cell_may_end_one_episode_and_be_left_in_another():
-    """Cells of observations are not states: one may hold both an end and a place to go on from."""
-
-    def episode(state, following):
-        one, zeros = np.ones(1, dtype=np.int64), np.zeros((3, 2))
-        seen = TransitionCounts(state * one, 0 * one, following * one, one, np.zeros(1))
-        return EpisodeStatistics(zeros, zeros, zeros[:, 0], zeros[:, 0], np.zeros(1), one, 1, seen)
-
-    ended = Experience.nothing(3, 2).after(episode(0, 1), cut_off=0, gamma=0.9)
-    assert ended.terminal.tolist() == [False, True, False]
-    left = ended.after(episode(1, 2), cut_off=1, gamma=0.9)
-    assert left.terminal.tolist() == [False, False, False]
-    plan(left, gamma=0.9, reward=None, known_after=1, hopeful=True)  # and a model can be made of it

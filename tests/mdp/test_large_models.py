@@ -14,7 +14,8 @@ from curious_explorer.environments import garnet, labels, one_way_maze
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.learners.trust_region import ACCEPTED, natural_step
 from curious_explorer.mdp import assembly, mdp_files
-from curious_explorer.models.counted_model import Experience, plan
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.models.planning import plan_with_unknown
 from curious_explorer.worlds.world import TransitionCounts
 
 USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", labels, assembly, mdp_files, validation]
@@ -112,15 +113,17 @@ def test_a_plan_is_the_same_among_many_states_never_met() -> None:
     seen = TransitionCounts(
         np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]), np.array([1, 2, 2, 0]), np.array([3, 3, 3, 1]), np.zeros(4)
     )
-    small = Experience(2, seen, np.zeros(3, bool), np.zeros(3, np.int64), np.zeros(3))
+    small = CountedModel(3, 2)
+    small.add(seen)
     places = np.array([5, 90, 1200])
     moved = seen._replace(state=places[seen.state], next_state=places[seen.next_state])
-    large = Experience(2, moved, np.zeros(2000, bool), np.zeros(2000, np.int64), np.zeros(2000))
+    large = CountedModel(2000, 2)
+    large.add(moved)
     reward = np.zeros((2000, 2))
     reward[1200] = 1.0
     for hopeful in (False, True):
-        wide = plan(large, gamma=0.9, reward=Reward(reward), known_after=2, hopeful=hopeful)
-        narrow = plan(small, gamma=0.9, reward=Reward(reward[places]), known_after=2, hopeful=hopeful)
+        wide = plan_with_unknown(large, gamma=0.9, reward=Reward(reward), known_after=2, hopeful=hopeful)
+        narrow = plan_with_unknown(small, gamma=0.9, reward=Reward(reward[places]), known_after=2, hopeful=hopeful)
         assert wide.leads_to_unknown == narrow.leads_to_unknown
         assert (wide.policy[places] == narrow.policy).all()
         assert (np.delete(wide.policy, places, axis=0) == 0.5).all()

@@ -18,7 +18,7 @@ from curious_explorer.explorers.model_based_explorer import (
     growth_quota,
 )
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan, problem
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
@@ -148,7 +148,7 @@ class BonusStrategy:
         self.cap: Floats = np.zeros((0, 0))
         """What action values cannot exceed, shape (S, A)."""
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """Plan with bonuses."""
         if self._values is None:
             self._values, self.cap = np.ones(model.num_states), np.ones(model.shape)

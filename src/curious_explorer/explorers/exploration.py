@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.optimizer import Watch
-from curious_explorer.models.empirical_model import EmpiricalModel as CountedModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation

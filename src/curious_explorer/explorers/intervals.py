@@ -18,7 +18,7 @@ from curious_explorer.explorers.model_based_explorer import (
     growth_quota,
 )
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan, problem
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
@@ -116,7 +116,7 @@ class IntervalStrategy:
         self._task, self._radii, self._growth = task, radii, growth
         self._values: Floats | None = None
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """Plan on the best model that the intervals allow; a pair never tried pays one and leads to the best state."""
         if self._values is None:
             self._values = np.ones(model.num_states)

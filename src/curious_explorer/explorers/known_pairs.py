@@ -16,7 +16,7 @@ from curious_explorer.explorers.model_based_explorer import (
     check_positive,
 )
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import even_greedy, plan, problem
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
@@ -70,7 +70,7 @@ class _RMaxStrategy:
         self._task, self._known_after = task, known_after
         self._values: Floats | None = None
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """Go where something is unknown, or to what pays."""
         if self._values is None:
             self._values = np.ones(model.num_states)
@@ -128,7 +128,7 @@ class E3Strategy:
         self._earnings: Floats = np.zeros(0)
         self._policy: Floats = np.zeros((0, 0))
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """Wander, escape or exploit, state by state."""
         known = (model.tries >= self._known_after).all(axis=1) | model.terminal
         if self._known is None or (known != self._known).any():
@@ -139,7 +139,7 @@ class E3Strategy:
         policy = np.where(known[:, None], self._policy, wandering)
         return Directions(policy, np.where(known[:, None], NEVER, np.maximum(1, most + 1 - model.tries)))
 
-    def _replan(self, model: EmpiricalModel, known: Mask) -> None:
+    def _replan(self, model: CountedModel, known: Mask) -> None:
         if self._known is None:
             self.escape, self._earnings = np.ones(model.num_states), np.zeros(model.num_states)
         self._known = known

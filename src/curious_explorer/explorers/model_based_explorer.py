@@ -17,7 +17,7 @@ from curious_explorer.arrays import Floats, Integers
 from curious_explorer.explorers.run_log import ExplorerSettings, RunLog, check_unit_task
 from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import exploitation
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
@@ -40,7 +40,7 @@ class Directions(NamedTuple):
 class Strategy(Protocol):
     """How a method explores: one object for each run, which may remember what it likes."""
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """What to do next, after so many samples."""
 
 
@@ -66,7 +66,7 @@ class ModelBasedExplorer(ExplorerSettings, ABC):
         task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
         most = task.budget or self.steps
         strategy = self.strategy(world, task)
-        model = EmpiricalModel(world.num_states, world.num_actions)
+        model = CountedModel(world.num_states, world.num_actions)
         values = np.zeros(world.num_states)
         run_log = RunLog(world, watch)
         horizon = self.horizon_for(task.gamma)
@@ -95,7 +95,7 @@ class ModelBasedExplorer(ExplorerSettings, ABC):
         return run_log.close(use())
 
 
-def growth_quota(model: EmpiricalModel, growth: float) -> Integers:
+def growth_quota(model: CountedModel, growth: float) -> Integers:
     """Think again when some pair has been tried ``growth`` times more often than now, and once more at least."""
     quota: Integers = np.maximum(1, np.ceil(growth * model.tries)).astype(np.int64)
     return quota

@@ -17,7 +17,7 @@ from curious_explorer.explorers.model_based_explorer import (
     growth_quota,
 )
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import Problem, plan
 from curious_explorer.validation import check_seed
 from curious_explorer.worlds.world import World
@@ -56,7 +56,7 @@ class _PosteriorStrategy:
         self._task, self._growth, self._random = task, growth, random
         self._values: Floats | None = None
 
-    def directions(self, model: EmpiricalModel, samples: int) -> Directions:
+    def directions(self, model: CountedModel, samples: int) -> Directions:
         """The best policy of a world drawn from the posterior."""
         if self._values is None:
             self._values = np.ones(model.num_states)
@@ -64,7 +64,7 @@ class _PosteriorStrategy:
         return Directions(policy, growth_quota(model, self._growth), to_the_end=True)
 
 
-def posterior_sample(model: EmpiricalModel, task: Task, random: np.random.Generator) -> Problem:
+def posterior_sample(model: CountedModel, task: Task, random: np.random.Generator) -> Problem:
     """A world drawn from the posterior, to be planned on; what terminal states pay is known."""
     rewards = model.rewards(task.reward)
     if task.reward is None or task.reward.combine != "replace":
@@ -72,7 +72,7 @@ def posterior_sample(model: EmpiricalModel, task: Task, random: np.random.Genera
         rewards = random.beta(1.0 + earned, 1.0 + np.maximum(model.tries - earned, 0.0))
     wanted = ~np.repeat(model.terminal, model.num_actions)  # rows of terminal states are not asked for
     starts, next_states, chances = draw_rows(
-        random, model.row_start, model.next_states, model.times, wanted, model.num_states
+        random, model.rows.row_start, model.rows.next_states, model.times, wanted, model.num_states
     )
     nothing = np.zeros(model.shape)
     return Problem(

@@ -1,20 +1,20 @@
 """Learning off-policy from what an exploration has already seen: no new sample at all.
 
-`explore(..., record=True)` keeps the transitions of every round; together they are an empirical model, and this plans
-on it. What was never tried is worth the least that can be earned, so the policy stays where the data are.
+`explore(..., record=True)` keeps the transitions of every round; together they are a counted model, and this plans on
+it. What was never tried is worth the least that can be earned, so the policy stays where the data are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
-from curious_explorer.models.counted_model import Experience, plan
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.models.planning import plan_with_unknown
 from curious_explorer.validation import check_count
-from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
@@ -58,14 +58,15 @@ class OffPolicy:
     ) -> OptimizerResult:
         """Plan on the records; see `Optimizer`. Takes no step."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-        tables = [table for table in self.seen if table is not None]
-        for number, table in enumerate(tables):
+        model = CountedModel(world.num_states, world.num_actions)
+        for number, table in enumerate(self.seen):
+            assert table is not None
             _check_table(table, number, world.num_states, world.num_actions)
-        experience = Experience.nothing(world.num_states, world.num_actions)
-        experience = replace(experience, seen=merge_transitions(tables, world.num_states, world.num_actions))
-        left = experience.tries().any(axis=1)
-        experience = replace(experience, terminal=experience.met() & ~left)
-        best = plan(experience, gamma=task.gamma, reward=task.reward, known_after=self.known_after, hopeful=False)
+            model.add(table)
+        model.terminal = model.met() & ~model.tries.any(axis=1)
+        best = plan_with_unknown(
+            model, gamma=task.gamma, reward=task.reward, known_after=self.known_after, hopeful=False
+        )
         if watch is not None:
             watch(best.policy, 0)
         return OptimizerResult(policy=frozen(best.policy), samples=0, curve=learning_curve([]))

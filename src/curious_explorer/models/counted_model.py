@@ -1,223 +1,230 @@
-"""What can be planned from counts alone: the model that was seen, and what to think of the rest.
+"""The one counted model: how often each transition was seen, what it paid, and where episodes end.
 
-With n(s, a) tries of a pair, n(s, a, s') of which led to s', the empirical model is P(s'|s, a) = n(s, a, s') / n(s, a),
-and a pair pays the mean of what it paid. Pairs tried fewer than ``known_after`` times are *unknown*: they lead to one
-extra state that pays the same for ever, the most that can be earned for a learner that should go and look (R-MAX,
-Brafman and Tennenholtz 2002), the least for one that should use what it has.
+With n(s, a) tries of a pair, n(s, a, s') of which led to s', the model is P(s'|s, a) = n(s, a, s') / n(s, a), and a
+pair pays the mean of what it paid. A pair is *known* once it was tried ``known_after`` times (R-MAX, Brafman and
+Tennenholtz 2002); what to think of the others is the planner's matter (`planning`).
 
-Nobody says which states are terminal; it shows. An episode that was not cut off ended in a terminal state, so a state
-that was entered in a batch more often than episodes were cut off, and never left, is terminal.
+Transitions are kept in compressed rows (row ``s * A + a`` for each pair), so that nothing allocates S x S, and adding
+to them is cheap where nothing new was seen, which is the ordinary case.
+
+**Where episodes end.** An agent that acts step by step is told, and says so to `add`. A batch of episodes is not: there
+it shows. An episode that was not cut off ended in a terminal state, so a state that was entered in a batch more often
+than episodes were cut off, and never left, is terminal. A state that was ever left is not: a cell of observations may
+end one episode and be left in another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from curious_explorer.arrays import Floats, Mask
-from curious_explorer.exact.optimal import solve
-from curious_explorer.learners.optimizer import Reward
-from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.worlds.episodes import merge_transitions
-from curious_explorer.worlds.world import EpisodeStatistics, TransitionCounts
+from curious_explorer.arrays import Floats, Integers, Mask
+from curious_explorer.worlds.world import EpisodeStatistics, Reward, TransitionCounts
 
 MOST_REWARD = 1.0
 """The world's own rewards lie in [0, 1]."""
-CURIOUS_EDGE = 0.01
-"""How much more than the most that can be earned an unknown pair is worth, so that it wins over the known that pays as
-much: a curiosity reward pays the most in every poorly visited state, and a plan content with those never looks on."""
-NO_PAY = 1e-9
+NO_REWARD = 1e-9
 """Sums of rewards differ by less than this for want of digits."""
 
 
-@dataclass(frozen=True, eq=False)
-class Experience:
-    """Everything that was seen of a world."""
+class Rows(NamedTuple):
+    """Where the entries of each pair are, in compressed rows."""
 
-    num_actions: int
-    seen: TransitionCounts
-    """Each transition once."""
-    terminal: Mask
-    """Which states are known to end an episode, shape (S,)."""
-    end_met: NDArray[np.int64]
-    """How often what a terminal state pays was seen, shape (S,)."""
-    end_paid: Floats
-    """The sum of what it paid for a step each time, shape (S,)."""
+    row_start: Integers  # (S * A + 1,): where the entries of each pair begin
+    pairs: Integers  # (E,): the pair s * A + a that each entry belongs to
+    next_states: Integers  # (E,)
 
-    @staticmethod
-    def nothing(num_states: int, num_actions: int) -> Experience:
-        """No experience at all."""
-        return Experience(
-            num_actions,
-            merge_transitions([], num_states, num_actions),
-            np.zeros(num_states, dtype=np.bool_),
-            np.zeros(num_states, dtype=np.int64),
-            np.zeros(num_states),
-        )
+
+class CountedModel:
+    """Counts n(s, a, s') and sums of rewards, of a world with S states and A actions."""
+
+    def __init__(self, num_states: int, num_actions: int) -> None:
+        self.num_states, self.num_actions = num_states, num_actions
+        self.tries: Integers = np.zeros((num_states, num_actions), dtype=np.int64)
+        """How often each pair was tried, shape (S, A)."""
+        self.terminal: Mask = np.zeros(num_states, dtype=np.bool_)
+        """The states in which an episode is known to end, shape (S,)."""
+        self.times: Integers = np.zeros(0, dtype=np.int64)
+        """How often each transition was seen, shape (E,)."""
+        self.paid: Floats = np.zeros(0)
+        """The sum of what each transition paid, shape (E,)."""
+        self._codes: Integers = np.zeros(0, dtype=np.int64)  # (s * A + a) * S + s' of each entry, in order
+        self._rows: Rows | None = None
+        self._left: Mask = np.zeros(num_states, dtype=np.bool_)
+        self._end_times: Integers = np.zeros(num_states, dtype=np.int64)
+        self._end_paid: Floats = np.zeros(num_states)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(S, A)."""
-        return len(self.terminal), self.num_actions
+        return self.num_states, self.num_actions
 
-    def tries(self) -> NDArray[np.int64]:
-        """How often each pair was tried, shape (S, A)."""
-        return self.by_pair(self.seen.times).astype(np.int64)
+    # Adding what was seen -------------------------------------------------------------------------------------------
 
-    def met(self) -> Mask:
-        """The states that were stood in, shape (S,)."""
-        mask = np.zeros(self.shape[0], dtype=np.bool_)
-        mask[self.seen.state] = True
-        mask[self.seen.next_state] = True
-        return mask
+    def add(self, seen: TransitionCounts, ends: Integers | None = None, end_rewards: Floats | None = None) -> Integers:
+        """Add transitions; returns how often each pair was tried among them, shape (S, A).
 
-    def after(self, batch: EpisodeStatistics, cut_off: int, gamma: float) -> Experience:
-        """What was seen, and a batch of episodes, of which at most ``cut_off`` stopped before a terminal state.
+        Args:
+            seen: the transitions.
+            ends: how often an episode ended in each state, shape (S,), where that is known.
+            end_rewards: what such a state goes on paying at every step, shape (S,).
+        """
+        tried = np.zeros(self.shape, dtype=np.int64)
+        pairs = seen.state * self.num_actions + seen.action
+        np.add.at(tried.reshape(-1), pairs, seen.times)
+        self.tries += tried
+        codes = pairs * self.num_states + seen.next_state
+        places = np.searchsorted(self._codes, codes)
+        if (places == len(self._codes)).any() or (self._codes[places] != codes).any():
+            self._make_room(codes)
+            places = np.searchsorted(self._codes, codes)
+        np.add.at(self.times, places, seen.times)
+        np.add.at(self.paid, places, seen.times * seen.reward)
+        self._left[seen.state] = True
+        self.terminal &= ~self._left
+        if ends is not None and end_rewards is not None:
+            ended = (ends > 0) & ~self._left
+            self.terminal |= ended
+            self._end_times[ended], self._end_paid[ended] = 1, end_rewards[ended]
+        return tried
 
-        The batch must have been run for the world's own reward without a critic and with ``trace=0``: then a step is
-        credited with its reward and, if it led to a terminal state, with gamma / (1 - gamma) times what that one pays.
+    def _make_room(self, codes: Integers) -> None:
+        """Entries for transitions never seen before, in order."""
+        new = np.setdiff1d(codes, self._codes)
+        at = np.searchsorted(self._codes, new)
+        self._codes = np.insert(self._codes, at, new)
+        self.times = np.insert(self.times, at, 0)
+        self.paid = np.insert(self.paid, at, 0.0)
+        self._rows = None
+
+    def add_episodes(self, batch: EpisodeStatistics, *, cut_off: int, gamma: float) -> None:
+        """Add a batch of episodes, of which at most ``cut_off`` stopped before a terminal state.
+
+        The batch must have been recorded for the world's own reward, without a critic and with ``trace=0``: then a step
+        is credited with its reward and, if it led to a terminal state, with gamma / (1 - gamma) times what that pays.
         """
         assert batch.seen is not None, "the batch must be recorded"
         seen = batch.seen
-        entered = np.bincount(seen.next_state, weights=seen.times, minlength=len(self.terminal))
-        left = np.zeros(len(self.terminal), dtype=np.bool_)
-        left[seen.state] = True
-        merged = merge_transitions([self.seen, seen], *self.shape)
-        terminal = self.terminal | (~left & (entered > cut_off))
-        terminal[merged.state] = False  # a cell of observations may end one episode and be left in another
-        met, paid = self._pay_of_ends(batch.advantage_sum, seen, left, terminal)
-        return Experience(
-            self.num_actions,
-            merged,
-            terminal,
-            self.end_met + met,
-            self.end_paid + paid * ((1.0 - gamma) / gamma if gamma > 0.0 else 0.0),
-        )
+        self.add(seen)
+        entered = np.bincount(seen.next_state, weights=seen.times, minlength=self.num_states)
+        left_now = np.zeros(self.num_states, dtype=np.bool_)
+        left_now[seen.state] = True
+        self.terminal |= (entered > cut_off) & ~left_now & ~self._left
+        if gamma > 0.0:
+            self._add_end_rewards(batch.advantage_sum, seen, left_now, (1.0 - gamma) / gamma)
 
-    def _pay_of_ends(
-        self, credited: Floats, seen: TransitionCounts, left: Mask, terminal: Mask
-    ) -> tuple[NDArray[np.int64], Floats]:
-        """How often each end was met in a batch, and what its entries were credited with beyond their rewards.
+    def _add_end_rewards(self, credited: Floats, seen: TransitionCounts, left_now: Mask, share: float) -> None:
+        """What entries into terminal states were credited with beyond their rewards.
 
         A pair that may have led to two ends in one batch says nothing about either.
         """
         beyond = credited.copy()
         np.subtract.at(beyond, (seen.state, seen.action), seen.times * seen.reward)
-        stopped = ~left[seen.next_state]
+        stopped = ~left_now[seen.next_state]
         ends = np.zeros(self.shape, dtype=np.int64)
         np.add.at(ends, (seen.state, seen.action), stopped)
-        clear = stopped & terminal[seen.next_state] & (ends[seen.state, seen.action] == 1)
-        met, paid = np.zeros(len(terminal), dtype=np.int64), np.zeros(len(terminal))
-        np.add.at(met, seen.next_state[clear], seen.times[clear])
-        np.add.at(paid, seen.next_state[clear], beyond[seen.state[clear], seen.action[clear]])
-        return met, paid
+        clear = stopped & self.terminal[seen.next_state] & (ends[seen.state, seen.action] == 1)
+        np.add.at(self._end_times, seen.next_state[clear], seen.times[clear])
+        np.add.at(self._end_paid, seen.next_state[clear], share * beyond[seen.state[clear], seen.action[clear]])
 
-    def terminal_rewards(self) -> Floats:
-        """What each terminal state pays at every step, shape (S,); zero where nothing says otherwise."""
-        mean = self.end_paid / np.maximum(self.end_met, 1)
-        return np.clip(np.where(np.abs(mean) > NO_PAY, mean, 0.0), 0.0, MOST_REWARD)
+    # What it says ---------------------------------------------------------------------------------------------------
 
-    def within(self, states: NDArray[np.int64]) -> Experience:
-        """The same experience, with these states (sorted, every one that was met among them) renumbered from zero."""
-        seen = self.seen._replace(
-            state=np.searchsorted(states, self.seen.state), next_state=np.searchsorted(states, self.seen.next_state)
-        )
-        return Experience(self.num_actions, seen, self.terminal[states], self.end_met[states], self.end_paid[states])
+    @property
+    def rows(self) -> Rows:
+        """Where the entries of each pair are."""
+        if self._rows is None:
+            pairs, next_states = np.divmod(self._codes, self.num_states)
+            row_start = np.searchsorted(pairs, np.arange(self.num_states * self.num_actions + 1))
+            self._rows = Rows(row_start, pairs, next_states)
+        return self._rows
 
-    def by_pair(self, column: NDArray[np.int64] | Floats) -> Floats:
-        """A column of `seen`, summed over each pair, shape (S, A)."""
-        total = np.zeros(self.shape)
-        np.add.at(total, (self.seen.state, self.seen.action), column)
-        return total
+    def transitions(self) -> TransitionCounts:
+        """Each transition once, with the mean of what it paid."""
+        pairs, next_states = np.divmod(self._codes, self.num_states)
+        state, action = np.divmod(pairs, self.num_actions)
+        return TransitionCounts(state, action, next_states, self.times.copy(), self.paid / self.times)
 
+    def met(self) -> Mask:
+        """The states that were stood in, shape (S,)."""
+        mask = self._left.copy()
+        mask[self._codes % self.num_states] = True
+        return mask
 
-class Plan(NamedTuple):
-    """The best policy for a model with gaps."""
+    def known(self, known_after: int) -> Mask:
+        """Which pairs were tried so often, or need no try because an episode ends there, shape (S, A)."""
+        return (self.tries >= known_after) | self.terminal[:, None]
 
-    policy: Floats
-    """Shape (S, A), ties split evenly."""
-    leads_to_unknown: bool
-    """Whether it would try an unknown pair in a state that was met; never where all pay the same and none is better."""
+    def chances(self) -> Floats:
+        """The frequency of each entry among the tries of its pair, shape (E,)."""
+        chances: Floats = self.times / self.tries.reshape(-1)[self.rows.pairs]
+        return chances
 
+    def rewards(self, reward: Reward | None) -> Floats:
+        """What each pair pays on average, as far as it is known, shape (S, A); zero where it was never tried.
 
-def plan(experience: Experience, *, gamma: float, reward: Reward | None, known_after: int, hopeful: bool) -> Plan:
-    """The best policy for a reward, as far as the world is known.
+        A reward that replaces the world's own is known everywhere.
+        """
+        if reward is not None and reward.combine == "replace":
+            return reward.table.copy()
+        pairs, paid = self.rows.pairs, self.paid
+        if reward is not None:
+            paid = np.maximum(paid, self.times * reward.table.reshape(-1)[pairs])
+        total = np.bincount(pairs, weights=paid, minlength=self.tries.size)
+        mean: Floats = total.reshape(self.shape) / np.maximum(self.tries, 1)
+        return mean
 
-    Only the states that were met are planned for. In any other all actions are alike, so that a world of a million
-    states costs no more than the part of it that was seen.
+    def end_rewards(self) -> Floats:
+        """What each terminal state goes on paying at every step, shape (S,); zero where nothing says otherwise."""
+        mean = self._end_paid / np.maximum(self._end_times, 1)
+        return np.clip(np.where(np.abs(mean) > NO_REWARD, mean, 0.0), 0.0, MOST_REWARD)
 
-    Args:
-        experience: what was seen.
-        gamma: the discount.
-        reward: what to plan for; the world's own rewards, as they were seen, if None.
-        known_after: how many tries make a pair known.
-        hopeful: whether unknown pairs are worth the most that can be earned, or the least.
-    """
-    low, high = _range(reward)
-    elsewhere = high + CURIOUS_EDGE * (high - low) if hopeful else low
-    met = np.flatnonzero(experience.met())
-    of_met = None if reward is None else Reward(reward.table[met], reward.combine)
-    best, known = _plan_for(experience.within(met), of_met, gamma, known_after, elsewhere)
-    policy = np.full(experience.shape, 1.0 / experience.num_actions)
-    policy[met] = best
-    tried_blindly = (best > 0.0) & ~known & ~experience.terminal[met][:, None]
-    return Plan(policy, bool(high > low and tried_blindly.any()))
+    def settled(self, reward: Reward | None, unknown: Mask | None = None, worth: float = 0.0) -> Floats:
+        """Values of pairs that need no planning, shape (S, A), and NaN for all others.
 
+        A terminal state is worth what it goes on paying, each ``unknown`` pair is taken to be worth ``worth``.
+        """
+        values = np.full(self.shape, np.nan)
+        if unknown is not None:
+            values[unknown] = worth
+        if self.terminal.any():
+            ends = np.repeat(self.end_rewards()[:, None], self.num_actions, axis=1)
+            if reward is not None:
+                ends = reward.table if reward.combine == "replace" else np.maximum(ends, reward.table)
+            values[self.terminal] = ends[self.terminal]
+        return values
 
-def _plan_for(
-    experience: Experience, reward: Reward | None, gamma: float, known_after: int, elsewhere: float
-) -> tuple[Floats, Mask]:
-    """The best policy where an unknown pair pays ``elsewhere`` for ever, and which pairs are known, both (S, A)."""
-    num_states, num_actions = experience.shape
-    known = (experience.tries() >= known_after) | experience.terminal[:, None]
-    table = np.full((num_states + 1, num_actions), elsewhere)
-    table[:num_states][known] = _rewards(experience, reward)[known]
-    mdp = FiniteMDP.from_rows(
-        _rows(experience, known), np.zeros(table.shape), num_states, terminal=[*np.flatnonzero(experience.terminal)]
-    )
-    return solve(mdp, gamma=gamma, rewards=table).policy[:num_states], known
+    def within(self, states: Integers) -> CountedModel:
+        """The same counts, with these states (sorted, every one that was met among them) renumbered from zero."""
+        part = CountedModel(len(states), self.num_actions)
+        pairs, next_states = np.divmod(self._codes, self.num_states)
+        state, action = np.divmod(pairs, self.num_actions)
+        part._codes = (np.searchsorted(states, state) * self.num_actions + action) * len(states)
+        part._codes += np.searchsorted(states, next_states)
+        part.times, part.paid = self.times, self.paid
+        for name in ("tries", "terminal", "_left", "_end_times", "_end_paid"):
+            setattr(part, name, getattr(self, name)[states])
+        return part
 
+    # Storing --------------------------------------------------------------------------------------------------------
 
-def _rows(experience: Experience, known: Mask) -> sparse.csr_array:
-    """Transitions of the S states and the extra one, to which every unknown pair leads."""
-    num_states, num_actions = experience.shape
-    seen = experience.seen
-    tries = experience.tries()
-    used = known[seen.state, seen.action]
-    state, action = np.nonzero(~known)
-    pair = np.concatenate(
-        [
-            seen.state[used] * num_actions + seen.action[used],
-            state * num_actions + action,
-            num_states * num_actions + np.arange(num_actions),
-        ]
-    )
-    onward = np.full(len(state) + num_actions, num_states)
-    chance = seen.times[used] / tries[seen.state[used], seen.action[used]]
-    shape = ((num_states + 1) * num_actions, num_states + 1)
-    entries = (np.concatenate([chance, np.ones(len(onward))]), (pair, np.concatenate([seen.next_state[used], onward])))
-    return sparse.csr_array(entries, shape=shape)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it holds, as plain arrays; `from_arrays` makes it again."""
+        pairs, next_states = np.divmod(self._codes, self.num_states)
+        state, action = np.divmod(pairs, self.num_actions)
+        columns = {"state": state, "action": action, "next_state": next_states, "times": self.times, "paid": self.paid}
+        ends = {"terminal": self.terminal, "end_times": self._end_times, "end_paid": self._end_paid}
+        return {**columns, **ends, "num_actions": np.array([self.num_actions], dtype=np.int64)}
 
-
-def _rewards(experience: Experience, reward: Reward | None) -> Floats:
-    """What each known pair pays, shape (S, A); terminal states pay their own reward at every step."""
-    if reward is not None and reward.combine == "replace":
-        return reward.table
-    seen = experience.seen
-    ends = experience.terminal_rewards()[:, None]
-    floor = np.full(experience.shape, -np.inf) if reward is None else reward.table
-    paid = experience.by_pair(seen.times * np.maximum(floor[seen.state, seen.action], seen.reward))
-    mean: Floats = paid / np.maximum(experience.tries(), 1)
-    return np.where(experience.terminal[:, None], np.maximum(floor, ends), mean)
-
-
-def _range(reward: Reward | None) -> tuple[float, float]:
-    """The least and the most that a step can pay."""
-    if reward is None:
-        return 0.0, MOST_REWARD
-    low, high = float(reward.table.min()), float(reward.table.max())
-    return (low, high) if reward.combine == "replace" else (max(low, 0.0), max(high, MOST_REWARD))
+    @staticmethod
+    def from_arrays(arrays: dict[str, NDArray[Any]]) -> CountedModel:
+        """The model that `arrays` gave; the arrays are copied."""
+        model = CountedModel(len(arrays["terminal"]), int(arrays["num_actions"][0]))
+        times = np.array(arrays["times"])
+        seen = TransitionCounts(arrays["state"], arrays["action"], arrays["next_state"], times, np.zeros(len(times)))
+        model.add(seen)
+        model.paid = np.array(arrays["paid"])
+        model.terminal = np.array(arrays["terminal"])
+        model._end_times, model._end_paid = np.array(arrays["end_times"]), np.array(arrays["end_paid"])
+        return model

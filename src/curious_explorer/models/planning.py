@@ -1,4 +1,4 @@
-"""The one planning kernel: value iteration on a learned model, with bonuses and with the best model that counts allow.
+"""The one planner on counts: value iteration, with bonuses, with the best model that counts allow, or with gaps.
 
 For normalised values v, each sweep sets for every pair that is not settled already
 
@@ -17,11 +17,16 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
-from curious_explorer.learners.optimizer import Reward
-from curious_explorer.models.empirical_model import EmpiricalModel
+from curious_explorer.models.counted_model import MOST_REWARD, CountedModel
+from curious_explorer.worlds.world import Reward
 
 TOLERANCE = 1e-7
 """How exact values are, normalised; actions closer than twice this count as equally good."""
+FINE_TOLERANCE = 1e-10
+"""The same for plans with unknown pairs, which may be far away: at discount 0.9 what is 100 steps off is worth 3e-5."""
+HOPEFUL_EDGE = 0.01
+"""How much more than the most that can be earned an unknown pair is worth, so that it wins over the known that pays as
+much: a curiosity reward pays the most in every poorly visited state, and a plan content with those never looks on."""
 FIRST_SWEEPS, CYCLE = 4, 7
 """Sweeps look at all actions: the first of them, and then one in so many."""
 MOST_SWEEPS = 100_000
@@ -49,7 +54,7 @@ class Plan(NamedTuple):
 
 
 def problem(
-    model: EmpiricalModel,
+    model: CountedModel,
     rewards: Floats,
     settled: Floats,
     *,
@@ -60,8 +65,8 @@ def problem(
     """A model as it was seen, with everything else where it is not given: no radius, no prior, values up to one."""
     nothing = np.zeros(model.shape)
     return Problem(
-        model.row_start,
-        model.next_states,
+        model.rows.row_start,
+        model.rows.next_states,
         model.chances(),
         rewards,
         settled,
@@ -71,27 +76,89 @@ def problem(
     )
 
 
-def plan(task: Problem, gamma: float, values: Floats) -> Plan:
+def plan(task: Problem, gamma: float, values: Floats, tolerance: float = TOLERANCE) -> Plan:
     """The best policy; ``values`` (S,) are where to start from, and are changed to the values of the plan."""
     q = np.zeros(task.rewards.shape)
-    iterate(task, gamma, TOLERANCE, values, q)
-    return Plan(even_greedy(q, 2.0 * TOLERANCE), q)
+    iterate(task, gamma, tolerance, values, q)
+    return Plan(even_greedy(q, 2.0 * tolerance), q)
 
 
-def exploitation(model: EmpiricalModel, reward: Reward | None, gamma: float, values: Floats) -> Floats:
+def exploitation(model: CountedModel, reward: Reward | None, gamma: float, values: Floats) -> Floats:
     """The policy to use now, if there is nothing more to learn: best for what was seen, the rest being worth nothing.
 
-    This is what every model-based method here hands out, so that they differ in how they explore and nothing else.
+    This is what every model-based explorer here hands out, so that they differ in how they explore and nothing else.
     """
-    settled = model.settled(reward, unknown=model.tries == 0)
+    settled = model.settled(reward, unknown=~model.known(1))
     return plan(problem(model, model.rewards(reward), settled), gamma, values).policy
+
+
+class PartialPlan(NamedTuple):
+    """The best policy for a model of which only some pairs are known."""
+
+    policy: Floats  # (S, A), ties split evenly; all actions alike in states that were never met
+    leads_to_unknown: bool
+    """Whether it would try an unknown pair in a state that was met; never where all pay the same and none is better."""
+
+
+def plan_with_unknown(
+    model: CountedModel,
+    *,
+    gamma: float,
+    reward: Reward | None,
+    known_after: int,
+    hopeful: bool,
+    values: Floats | None = None,
+) -> PartialPlan:
+    """The best policy for a reward, as far as the world is known.
+
+    Only the states that were met are planned for. In any other all actions are alike, so that a world of a million
+    states costs no more than the part of it that was seen.
+
+    Args:
+        model: what was seen.
+        gamma: the discount.
+        reward: what to plan for; the world's own rewards, as they were seen, if None.
+        known_after: how many tries make a pair known.
+        hopeful: whether unknown pairs are worth the most that can be earned, or the least.
+        values: where to start from, shape (S,), such as those of the last plan; changed to the values of this one.
+    """
+    low, high = _range(reward)
+    worth = high + HOPEFUL_EDGE * (high - low) if hopeful else low
+    met = np.flatnonzero(model.met())
+    part = model.within(met)
+    known = part.known(known_after)
+    of_met = None if reward is None else Reward(reward.table[met], reward.combine)
+    task = problem(
+        part,
+        part.rewards(of_met),
+        part.settled(of_met, ~known, worth),
+        cap=np.full(part.shape, max(high, worth)),
+    )
+    started = np.full(len(met), worth) if values is None else values[met]
+    policy = np.full(model.shape, 1.0 / model.num_actions)
+    if len(met) == 0:
+        return PartialPlan(policy, False)
+    best = plan(task, gamma, started, FINE_TOLERANCE * max(high - low, 1.0)).policy
+    if values is not None:
+        values[met] = started
+    policy[met] = best
+    tried_unknown = (best > 0.0) & ~known
+    return PartialPlan(policy, bool(high > low and tried_unknown.any()))
+
+
+def _range(reward: Reward | None) -> tuple[float, float]:
+    """The least and the most that a step can pay."""
+    if reward is None:
+        return 0.0, MOST_REWARD
+    low, high = float(reward.table.min()), float(reward.table.max())
+    return (low, high) if reward.combine == "replace" else (max(low, 0.0), max(high, MOST_REWARD))
 
 
 @compiled
 def iterate(task: Problem, gamma: float, tolerance: float, values: Floats, q: Floats) -> int:
     """Sweep until the values are right to the tolerance; returns how many sweeps that took.
 
-    Sweeps go backwards and forwards in turn: where states are numbered along the way, which is usual, values collector
+    Sweeps go backwards and forwards in turn: where states are numbered along the way, which is usual, values travel
     the whole way in one of the two. After the first sweep a state is looked at again only when something it depends on
     has moved by more than ``least`` since it was last told, so that no Bellman residual is left above gamma * least.
     Where that takes many sweeps, most of them look only at the action that was best last time (modified policy
