@@ -23,7 +23,7 @@ from curious_explorer.gpu import softmax_steps
 from curious_explorer.gpu.many_seeds import explore_many, improve_many, learn_many, resets
 from curious_explorer.gpu.many_worlds import SeededWorlds
 from curious_explorer.gpu.softmax_steps import Actors, Sums, ascend, launch_natural_kernel, natural_steps
-from curious_explorer.learners import gradient_step, trust_region
+from curious_explorer.learners import actor_critic, reinforce, trpo
 
 GAMMA = 0.9
 PROBLEMS = {
@@ -40,7 +40,7 @@ def random_tables(shape, seed, *, saturated):
     """Logits, policy, weights and advantage sums of B runs, with unseen states and untried pairs."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, 200.0 if saturated else 1.0, shape)
-    logits = np.maximum(logits - logits.max(axis=2, keepdims=True), trust_region.LEAST_LOGIT)
+    logits = np.maximum(logits - logits.max(axis=2, keepdims=True), actor_critic.LEAST_LOGIT)
     policy = np.exp(logits)
     policy /= policy.sum(axis=2, keepdims=True)
     weight = rng.integers(0, 40, shape) * (rng.random((*shape[:2], 1)) < 0.8)
@@ -76,11 +76,11 @@ def test_steps_on_the_cpu_are_those_of_single_runs():
     assert torch.equal(actors.policy, before)
     for run in range(40):
         logits, policy, weight, advantages = (t[run].clone().numpy() for t in (*actors, *sums[:2]))
-        verdict, _ = trust_region.natural_step(logits, policy, weight, advantages, 0.05, MEMORY)
+        verdict, _ = trpo.natural_step(logits, policy, weight, advantages, 0.05, MEMORY)
         assert verdict == int(verdicts[run])
-        assert verdict == trust_region.NO_SIGNAL or run not in (0, 2, 3)
+        assert verdict == trpo.NO_SIGNAL or run not in (0, 2, 3)
         np.testing.assert_array_equal(stepped.policy[run].numpy(), policy)
-    assert set(verdicts.tolist()) == {trust_region.ACCEPTED, trust_region.NO_SIGNAL, trust_region.NOT_FINITE}
+    assert set(verdicts.tolist()) == {trpo.ACCEPTED, trpo.NO_SIGNAL, trpo.NOT_FINITE}
     seen = sums.weight.sum(dim=2)
     moved = torch.where(seen > 0.0, (20.0 * critic + sums.target_sum) / (20.0 + seen), critic)
     torch.testing.assert_close(critics, moved, rtol=1e-14, atol=0.0)
@@ -113,7 +113,7 @@ def test_a_search_that_finds_no_step_ends_and_moves_nothing(scale, max_kl):
             actors, critic, sums._replace(advantage_sum=scale * sums.advantage_sum), max_kl=max_kl, memory=MEMORY,
             critic_memory=20.0,
         )  # fmt: skip
-        still = verdicts != trust_region.ACCEPTED
+        still = verdicts != trpo.ACCEPTED
         assert torch.equal(stepped.policy[still], actors.policy[still])
         torch.testing.assert_close(stepped.policy, actors.policy, rtol=0.0, atol=1e-6)
         assert scale == 1.0 or still.all()
@@ -127,9 +127,9 @@ def test_ascents_are_those_of_single_runs():
     stepped, _, verdicts = ascend(
         Actors(*given[:2]), values, Sums(*given[2:], values), torch.from_numpy(rates), critic_memory=1.0
     )
-    moved = verdicts == trust_region.ACCEPTED
+    moved = verdicts == trpo.ACCEPTED
     for run in range(20):
-        assert gradient_step.ascend(logits[run], policy[run], weight[run], sums[run], rates[run]) == bool(moved[run])
+        assert reinforce.ascend(logits[run], policy[run], weight[run], sums[run], rates[run]) == bool(moved[run])
         np.testing.assert_allclose(stepped.policy[run].numpy(), policy[run], atol=1e-12)
     assert not moved.all()
 

@@ -9,12 +9,12 @@ from scipy import stats
 
 from curious_explorer import FiniteMDP, Reinforce, ResetModel, TabularWorld, evaluate
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.learners.gradient_step import batch_gradient
 from curious_explorer.learners.optimizer import check_task
 from curious_explorer.learners.reinforce_theory import (
     TheoryReinforce,
     barrier_gradient,
     barrier_weight,
+    batch_gradient,
     draw_again,
     post_process,
     softmax,

@@ -12,7 +12,7 @@ from curious_explorer import TRPO, FiniteMDP, ModelBased, ResetModel, TabularWor
 from curious_explorer.arrays import blocks
 from curious_explorer.environments import garnet, labels, one_way_maze
 from curious_explorer.learners.optimizer import Reward
-from curious_explorer.learners.trust_region import ACCEPTED, natural_step
+from curious_explorer.learners.trpo import ACCEPTED, natural_step
 from curious_explorer.mdp import assembly, mdp_files
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan_with_unknown

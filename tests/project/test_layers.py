@@ -38,7 +38,7 @@ LAYERS = [
 # Whoever lives here learns from restarts and steps alone.
 LEARNERS = ["models", "resets", "learners", "explorers", "gym", "sb3"]
 # Handed the model openly: that is what they are for.
-GIVEN_THE_MODEL = {"learners/exact_planner.py", "resets/exact_distribution.py", "explorers/exact_visits.py"}
+GIVEN_THE_MODEL = {"learners/exact_planner.py", "resets/reset_model.py", "explorers/exact_visits.py"}
 # Plan on a model that they have learned themselves, from counts.
 PLANNING_ON_COUNTS = {"models/counted_model.py"}
 

@@ -8,7 +8,7 @@ import pytest
 from random_mdps import random_mdp, random_policy
 from statistics_checks import SIGNIFICANCE, chi_square
 
-from curious_explorer import FiniteMDP, ResetModel, TabularWorld
+from curious_explorer import FiniteMDP, ResetModel, TabularWorld, visitation
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.errors import ResetModelError
 from curious_explorer.resets.reset_model import fixed_shares, reset_chains, visit_chains
@@ -48,6 +48,21 @@ def test_samples_have_the_exact_distribution(case):
     states = model.sample(TabularWorld(mdp, seed=case), 30_000)
     counts = np.bincount(states, minlength=mdp.num_states)
     assert chi_square(counts, model.distribution(mdp)) > SIGNIFICANCE / len(SAMPLED)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cover_is_walked_policy_by_policy_from_the_start(seed, tmp_path):
+    mdp = random_mdp(seed)
+    policies = [random_policy(mdp, seed + k) for k in range(3)]
+    model = ResetModel(policies, gamma=0.8, chained=False)
+    visits = [visitation(mdp, policy, gamma=0.8) for policy in policies]
+    exact = 0.5 * mdp.start + 0.5 * np.mean(visits, axis=0)
+    np.testing.assert_allclose(model.distribution(mdp), exact, atol=1e-12)
+    for chosen in (model, ResetModel.load(model.save(tmp_path))):
+        assert not chosen.chained
+        counts = np.bincount(chosen.sample(TabularWorld(mdp, seed=seed), 30_000), minlength=mdp.num_states)
+        assert chi_square(counts, exact) > SIGNIFICANCE / 8
+    assert not model.weighted("last").chained
 
 
 def test_chains_weigh_as_the_recursion_says():
@@ -111,13 +126,14 @@ def truncate_json(folder):
         (truncate_json, "not complete JSON"),
         (truncate_tables, "truncated or was changed"),
         (lambda f: next(f.glob("*.npz")).unlink(), "No such file"),
-        (lambda f: spoil_json(f, version=4), "newer than 3"),
+        (lambda f: spoil_json(f, version=5), "newer than 4"),
         (lambda f: spoil_json(f, format="something else"), "another kind"),
         (lambda f: spoil_json(f, num_states=99), "expected float64 of shape"),
         (lambda f: spoil_json(f, gamma=1.5), "gamma is 1.5"),
         (lambda f: spoil_json(f, weighting="none"), "weighting is 'none'"),
         (lambda f: spoil_json(f, tables="../../etc/passwd"), "expected the name of a file in the same folder"),
         (lambda f: spoil_json(f, surprise=1), "unknown"),
+        (lambda f: spoil_json(f, chained=1), "chained is 1"),
     ],
 )
 def test_damaged_folders_are_refused(tmp_path, damage, message):

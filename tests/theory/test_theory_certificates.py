@@ -12,7 +12,7 @@ from theory_helpers import KnowingOptimizer, explore_exactly
 
 from curious_explorer import Exploration, TabularWorld, explore, theory
 from curious_explorer.environments import combination_lock
-from curious_explorer.resets.exact_distribution import exact_visits
+from curious_explorer.resets.reset_model import exact_visits
 
 RUNS = 1_000
 SIGNIFICANCE = 1e-3

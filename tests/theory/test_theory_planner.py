@@ -11,7 +11,7 @@ from theory_helpers import KnowingOptimizer
 from curious_explorer import TabularWorld, explore, theory
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorers.thresholds import constant
-from curious_explorer.resets.exact_distribution import exact_visits
+from curious_explorer.resets.reset_model import exact_visits
 
 
 @pytest.mark.parametrize("make", [combination_lock, crossroad_traps])

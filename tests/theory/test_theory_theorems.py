@@ -16,7 +16,7 @@ from curious_explorer.environments import crossroad_traps
 from curious_explorer.exact import max_visitation
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.thresholds import constant, linear, paper_linear
-from curious_explorer.resets.exact_distribution import exact_visits
+from curious_explorer.resets.reset_model import exact_visits
 
 ROUNDING = 1e-8
 BATCH = 175

@@ -1,7 +1,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, unused-ignore"
 """The steps of many softmax policies and their critics, all runs at once.
 
-TRPO's step is described in `learners.trust_region`, which also takes it here where tensors live on the CPU: run by run,
+TRPO's step is described in `learners.trpo`, which also takes it here where tensors live on the CPU: run by run,
 by the same compiled function that single runs use. On a GPU it is one launch, `natural_kernel`, each run in a program
 of its own: the run's first states stay in registers (small problems have no others), and its search for the trust
 region's edge ends when it has found it, without waiting for other runs or for the host. Sums over states are taken in
@@ -18,10 +18,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from curious_explorer.learners.trust_region import (
+from curious_explorer.learners.actor_critic import LEAST_LOGIT
+from curious_explorer.learners.trpo import (
     ACCEPTED,
     BISECTIONS,
-    LEAST_LOGIT,
     MOST_LOGIT_CHANGE,
     NO_SIGNAL,
     NOT_FINITE,
@@ -77,7 +77,7 @@ def ascend(
 ) -> tuple[Actors, Tensor, Tensor]:
     """Add ``rate`` (B,) times the batch's gradient to the logits: actors, critics (B, S), and the verdicts (B,).
 
-    The gradient is that of `learners.gradient_step`: advantages minus their share by the policy.
+    The gradient is that of `learners.reinforce`: advantages minus their share by the policy.
     """
     moved = (sums.weight.sum(dim=2) > 0.0)[:, :, None]
     change = rate[:, None, None] * (sums.advantage_sum - actors.policy * sums.advantage_sum.sum(dim=2, keepdim=True))
@@ -173,7 +173,7 @@ def signal(tile):
 
 @triton.jit
 def tile_divergence(step, tile, most):
-    """The tile's share of KL(t); see `trust_region.mean_divergence`."""
+    """The tile's share of KL(t); see `trpo.mean_divergence`."""
     policy, log_policy, advantage, frequency = tile
     change = tl.minimum(tl.maximum(step * advantage, -most), most)
     shifted = log_policy + change

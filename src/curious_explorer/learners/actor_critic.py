@@ -26,6 +26,8 @@ from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
 
 HORIZON_LEFT = 0.01
 """By default an episode is cut off when only this share of the discounted future is left."""
+LEAST_LOGIT = -700.0
+"""Below this a probability would underflow to zero, and with zero there is no way back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,3 +131,18 @@ def _move_critic(critic: Floats, weight: Floats, target_sum: Floats, memory: flo
             seen += weight[state, action]
         if seen > 0.0:
             critic[state] = (memory * critic[state] + target_sum[state]) / (memory + seen)
+
+
+@compiled
+def softmax_row(logits: Floats, policy: Floats, state: int) -> None:
+    """Recompute the policy of one state from its logits, which are shifted so that the largest is zero."""
+    largest = logits[state, 0]
+    for action in range(1, logits.shape[1]):
+        largest = max(largest, logits[state, action])
+    total = 0.0
+    for action in range(logits.shape[1]):
+        logits[state, action] = max(logits[state, action] - largest, LEAST_LOGIT)
+        policy[state, action] = np.exp(logits[state, action])
+        total += policy[state, action]
+    for action in range(logits.shape[1]):
+        policy[state, action] /= total

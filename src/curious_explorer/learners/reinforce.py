@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from curious_explorer.arrays import Floats
-from curious_explorer.learners.actor_critic import ActorCritic
-from curious_explorer.learners.gradient_step import ascend
+from curious_explorer.compile import compiled
+from curious_explorer.learners.actor_critic import ActorCritic, softmax_row
 from curious_explorer.learners.reinforce_theory import TheoryReinforce
 from curious_explorer.worlds.world import EpisodeStatistics
 
@@ -42,3 +42,21 @@ class Reinforce(ActorCritic):
         rate = self.learning_rate / len(batch.returns)
         moved = ascend(logits, policy, batch.weight, batch.advantage_sum, rate)
         return None if moved else "no advantage to follow"
+
+
+@compiled
+def ascend(logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, rate: float) -> bool:
+    """Add ``rate`` times the gradient of the batch to the logits, in place; False if that changes nothing."""
+    moved = False
+    for state in range(policy.shape[0]):
+        total, seen = 0.0, 0.0
+        for action in range(policy.shape[1]):
+            total += advantage_sum[state, action]
+            seen += weight[state, action]
+        if seen > 0.0:
+            for action in range(policy.shape[1]):
+                change = rate * (advantage_sum[state, action] - policy[state, action] * total)
+                moved = moved or change != 0.0
+                logits[state, action] += change
+            softmax_row(logits, policy, state)
+    return moved

@@ -34,7 +34,6 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.gradient_step import batch_gradient
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, check_task, learning_curve, tally
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.policies import frozen
@@ -268,6 +267,12 @@ def step_size(update: int, barrier: float, num_states: int, gamma: float) -> flo
     """How far update k of a phase steps along the gradient."""
     constant = 1.0 / (2.0 * (8.0 * gamma / (1.0 - gamma) ** 3 + 2.0 * barrier / num_states))
     return constant / (math.sqrt(update + 3.0) * math.log2(update + 3.0))
+
+
+def batch_gradient(policy: Floats, advantage_sum: Floats) -> Floats:
+    """The gradient with respect to the logits, summed over the batch: advantages minus their share by the policy."""
+    gradient: Floats = advantage_sum - policy * advantage_sum.sum(axis=1, keepdims=True)
+    return gradient
 
 
 def barrier_gradient(policy: Floats, barrier: float) -> Floats:

@@ -1,18 +1,37 @@
 """Trust-region policy optimisation for tables (Schulman et al. 2015), with the exact step.
 
-For a tabular softmax policy the natural direction has a closed form and the trust region's edge is found by bisection
-(see `trust_region`), so there is no conjugate gradient, no damping and no line search to get wrong: the divergence is
-never above its limit, and where the batch carries no signal the old parameters are kept.
+For a tabular softmax policy the natural direction has a closed form and the trust region's edge is found by bisection,
+so there is no conjugate gradient, no damping and no line search to get wrong: the divergence is never above its limit,
+and where the batch carries no signal the old parameters are kept.
+
+With w(s) the batch's state frequencies and A centred under pi at every state, the Fisher block of state s is
+w(s) (diag pi - pi pi^T), so the natural direction is A itself and the step of length t is
+
+    pi_t(a|s)  proportional to  pi(a|s) exp(t A(s,a)).
+
+Its mean divergence  KL(t) = sum_s w(s) (log E_pi[exp(t A)] - t E_pi[A])  is convex and increasing in t, so bisection
+finds the largest step inside the trust region; sqrt(2 delta / sum_s w Var_pi(A)) is a start within a few percent.
+The surrogate's slope, sum_s w Var_{pi_t}(A), is never negative: a step never promises to make things worse.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from curious_explorer.arrays import Floats
-from curious_explorer.learners.actor_critic import ActorCritic
-from curious_explorer.learners.trust_region import ACCEPTED, NO_SIGNAL, natural_step
+import numpy as np
+
+from curious_explorer.arrays import Floats, Integers
+from curious_explorer.compile import compiled
+from curious_explorer.learners.actor_critic import ActorCritic, softmax_row
 from curious_explorer.worlds.world import EpisodeStatistics
+
+BISECTIONS = 30
+MOST_LOGIT_CHANGE = 350.0
+"""How far a logit moves in one step at most. Where the trust region does not bind (few steps of the batch have any
+signal) the best step is infinite; this one makes an action as good as certain, and can be undone."""
+ROUNDING = 1e-14
+"""Differences between a state's advantages that are this small, relative to them, are rounding and no signal."""
+ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,3 +59,144 @@ class TRPO(ActorCritic):
         if verdict == ACCEPTED:
             return None
         return "no advantage to follow" if verdict == NO_SIGNAL else "advantages not finite"
+
+
+@compiled
+def natural_step(
+    logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, max_kl: float, memory: float = 0.0
+) -> tuple[int, float]:
+    """Change ``logits`` and ``policy`` (both (S, A)) by the largest step inside the trust region.
+
+    The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the
+    verdict and the mean divergence of the step taken; without acceptance nothing is changed.
+    """
+    states, frequency = _states_of(weight)
+    # Everything below is about the states of the batch; of a million others nothing is read and nothing written.
+    here, log_policy, advantage = policy[states], _log_softmax(logits[states]), np.zeros((len(states), policy.shape[1]))
+    tries, sums = weight[states], advantage_sum[states]
+    variance = 0.0
+    for place in range(len(states)):
+        variance += frequency[place] * _centre(here, tries, sums, advantage, memory, place)
+    if not np.isfinite(variance):
+        return NOT_FINITE, 0.0
+    if variance == 0.0:
+        return NO_SIGNAL, 0.0
+    low, high = 0.0, np.sqrt(2.0 * max_kl / variance)
+    if not 0.0 < high < np.inf:  # a signal, or a trust region, so small that no number is the step
+        return NO_SIGNAL, 0.0
+    longest = _longest_step(advantage)
+    if mean_divergence(here, log_policy, advantage, frequency, high) <= max_kl:
+        low, high = high, max(high, longest)
+        while 2.0 * low < high and mean_divergence(here, log_policy, advantage, frequency, 2.0 * low) <= max_kl:
+            low *= 2.0
+        high = min(high, 2.0 * low)
+    else:  # far too long where an action that is next to impossible turns out to be good
+        while high > 0.0 and mean_divergence(here, log_policy, advantage, frequency, high) > max_kl:
+            low, high = 0.5 * high, 0.5 * high
+        if high == 0.0:  # rounding alone moves the policy further than the trust region reaches
+            return NO_SIGNAL, 0.0
+        high = 2.0 * low
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if mean_divergence(here, log_policy, advantage, frequency, middle) <= max_kl:
+            low = middle
+        else:
+            high = middle
+    divergence = mean_divergence(here, log_policy, advantage, frequency, low)
+    for place in range(len(states)):
+        for action in range(policy.shape[1]):
+            logits[states[place], action] += _change(low, advantage[place, action])
+        softmax_row(logits, policy, states[place])
+    return ACCEPTED, divergence
+
+
+@compiled
+def _states_of(weight: Floats) -> tuple[Integers, Floats]:
+    """The states that a batch was in, in order, and the share of its steps that were taken in each."""
+    visits, total, found = np.empty(weight.shape[0]), 0.0, 0
+    states = np.empty(weight.shape[0], dtype=np.int64)
+    for state in range(weight.shape[0]):
+        here = 0.0
+        for action in range(weight.shape[1]):
+            here += weight[state, action]
+        if here > 0.0:
+            states[found], visits[found] = state, here
+            found += 1
+            total += here
+    return states[:found].copy(), visits[:found] / total if found > 0 else visits[:0].copy()
+
+
+@compiled
+def _centre(
+    policy: Floats, weight: Floats, advantage_sum: Floats, advantage: Floats, memory: float, state: int
+) -> float:
+    """Mean advantages of the state's actions, centred under the policy; returns their variance under it."""
+    mean, largest = 0.0, 0.0
+    for action in range(policy.shape[1]):
+        if weight[state, action] > 0.0:
+            advantage[state, action] = advantage_sum[state, action] / (weight[state, action] + memory)
+            largest = max(largest, abs(advantage[state, action]))
+        mean += policy[state, action] * advantage[state, action]
+    variance = 0.0
+    for action in range(policy.shape[1]):
+        advantage[state, action] -= mean
+        if abs(advantage[state, action]) <= ROUNDING * largest:
+            advantage[state, action] = 0.0
+        variance += policy[state, action] * advantage[state, action] ** 2
+    return variance
+
+
+@compiled
+def _longest_step(advantage: Floats) -> float:
+    """The step after which no logit moves any further."""
+    smallest = np.inf
+    for state in range(advantage.shape[0]):
+        for action in range(advantage.shape[1]):
+            if advantage[state, action] != 0.0:
+                smallest = min(smallest, abs(advantage[state, action]))
+    return MOST_LOGIT_CHANGE / smallest
+
+
+@compiled
+def _change(step: float, advantage: float) -> float:
+    """How much a step changes a logit."""
+    return min(max(step * advantage, -MOST_LOGIT_CHANGE), MOST_LOGIT_CHANGE)
+
+
+@compiled
+def mean_divergence(policy: Floats, log_policy: Floats, advantage: Floats, frequency: Floats, step: float) -> float:
+    """KL(t): how far the policy moves, on average over the states of the batch.
+
+    It works on log probabilities: an action whose probability has underflowed to zero still has its logit, and a long
+    step can bring it back to life.
+    """
+    total = 0.0
+    for state in range(log_policy.shape[0]):
+        if frequency[state] > 0.0:
+            largest, mean = -np.inf, 0.0
+            for action in range(log_policy.shape[1]):
+                change = _change(step, advantage[state, action])
+                largest = max(largest, log_policy[state, action] + change)
+                mean += policy[state, action] * change
+            normaliser = 0.0
+            for action in range(log_policy.shape[1]):
+                normaliser += np.exp(log_policy[state, action] + _change(step, advantage[state, action]) - largest)
+            total += frequency[state] * (np.log(normaliser) + largest - mean)
+    return total
+
+
+@compiled
+def _log_softmax(logits: Floats) -> Floats:
+    """The logarithm of every action's probability."""
+    result = np.empty_like(logits)
+    for state in range(logits.shape[0]):
+        largest = logits[state, 0]
+        for action in range(1, logits.shape[1]):
+            largest = max(largest, logits[state, action])
+        total = 0.0
+        for action in range(logits.shape[1]):
+            total += np.exp(logits[state, action] - largest)
+        shift = largest + np.log(total)
+        for action in range(logits.shape[1]):
+            result[state, action] = logits[state, action] - shift
+    return result

@@ -12,59 +12,68 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
-from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
-from curious_explorer.worlds.policies import ObservationPolicy, as_table, decode_policy
+from curious_explorer.worlds.policies import ObservationPolicy, Policy, as_table, decode_policy
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
-FORMAT = Format("curious-explorer/reset-model", 3)
+FORMAT = Format("curious-explorer/reset-model", 4)
 TABLES = Format("curious-explorer/policies", 1)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
 """Where a run of ``curious-explorer explore`` has its reset model."""
 _KEYS = {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"}
-_KEYS |= {"measured"}  # how many rounds' visits are with the tables
+_KEYS |= {"measured", "chained"}  # how many rounds' visits are with the tables; see `ResetModel`
 TABLE = "table"
 """Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
 
 
-def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
-    """Write a reset model to a folder, which is created if need be, and return the folder."""
+def write_reset_files(
+    folder: str | Path,
+    *,
+    policies: Sequence[Policy],
+    gamma: float,
+    weighting: str,
+    visited: Floats,
+    discretisation: StoredDiscretisation | None,
+    chained: bool,
+) -> Path:
+    """Write a reset model, given as the arguments of `ResetModel`, to a folder, created if need be; returns it."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file, expected the name of a folder to save the reset model in")
     target.mkdir(parents=True, exist_ok=True)
     networks = {
-        place: policy.encode() for place, policy in enumerate(model.policies) if isinstance(policy, ObservationPolicy)
+        place: policy.encode() for place, policy in enumerate(policies) if isinstance(policy, ObservationPolicy)
     }
     names = {place: f"network-{_digest(content)[:16]}.safetensors" for place, content in networks.items()}
-    tables = [as_table(policy, "saving") for place, policy in enumerate(model.policies) if place not in networks]
-    discretisation = model.discretisation
+    tables = [as_table(policy, "saving") for place, policy in enumerate(policies) if place not in networks]
     discovered = () if discretisation is None else discretisation.discovered
     arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(list(discovered))}
-    arrays["visited"] = model.visited.astype("<f8")
+    arrays["visited"] = visited.astype("<f8")
     content = encode(TABLES, {}, arrays)
     name = f"policies-{_digest(content)[:16]}.npz"
     header = {
         "format": FORMAT.name,
         "version": FORMAT.version,
-        "num_states": model.num_states,
-        "num_actions": model.num_actions,
-        "policies": [names.get(place, TABLE) for place in range(len(model.policies))],
-        "gamma": model.gamma,
-        "weighting": model.weighting,
+        "num_states": tables[0].shape[0],
+        "num_actions": tables[0].shape[1],
+        "policies": [names.get(place, TABLE) for place in range(len(policies))],
+        "gamma": gamma,
+        "weighting": weighting,
         "tables": name,
         "sha256": _digest(content),
         "discretisation": None if discretisation is None else discretisation.description,
-        "measured": len(model.visited),
+        "measured": len(visited),
+        "chained": chained,
     }
     for place, network in networks.items():
         write_atomically(target / names[place], network)
@@ -74,8 +83,8 @@ def save_reset_model(model: ResetModel, folder: str | Path) -> Path:
     return target
 
 
-def load_reset_model(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> ResetModel:
-    """Read what `save_reset_model` wrote.
+def read_reset_files(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> dict[str, Any]:
+    """Read what `write_reset_files` wrote: the arguments of `ResetModel`.
 
     Raises:
         ResetModelError: if the folder holds no reset model, or one that is damaged, truncated or of a newer version.
@@ -92,7 +101,7 @@ def load_reset_model(folder: str | Path, cell_function: Callable[[Any], Any] | N
         raise ResetModelError(f"{source} cannot be read as a reset model: {error}") from error
 
 
-def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], Any] | None) -> ResetModel:
+def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], Any] | None) -> dict[str, Any]:
     places = header["policies"]
     if not isinstance(places, list) or not all(isinstance(name, str) for name in places) or TABLE not in places:
         raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
@@ -110,9 +119,10 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
             raise ValueError(f"discretisation is {header['discretisation']!r}, expected cells and actions")
         discretisation = StoredDiscretisation(header["discretisation"], discovered, cell_function)
     visited = archive.array("visited", "<f8", (measured, shape[1])) if measured else ()
-    return ResetModel(
-        policies, gamma=header["gamma"], weighting=header["weighting"], visited=visited, discretisation=discretisation
-    )
+    if not isinstance(header["chained"], bool):
+        raise ValueError(f"chained is {header['chained']!r}, expected true or false")
+    rest = {name: header[name] for name in ("gamma", "weighting", "chained")}
+    return {"policies": policies, "visited": visited, "discretisation": discretisation, **rest}
 
 
 def _tables(source: Path, header: dict[str, Any]) -> bytes:

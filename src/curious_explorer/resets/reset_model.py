@@ -11,8 +11,9 @@ of the D_i is large outside K_N, while mu_N forgets its past geometrically. So t
     mu = 1/2 rho + 1/2 (D_0 + ... + D_N) / (N + 1)      (`weighting="average"`),
 
 sampled by drawing i uniformly. For whoever trains a learner there is a third (`weighting="spread"`), which draws i with
-the shares that spread starts most widely over what was seen (see `spreading`). In all three, drawing a start means
-choosing a chain pi_j, ..., pi_i and walking it from rho.
+the shares that spread starts most widely over what was seen (see `spread_shares`). In all three, drawing a start means
+choosing a chain pi_j, ..., pi_i and walking it from rho. A cover of policies that were not learned one from the other
+(``chained=False``) is walked without chains: D_i = visit(pi_i, rho).
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Indices
 from curious_explorer.errors import ResetModelError
-from curious_explorer.resets.spreading import spread_shares
+from curious_explorer.resets.reset_files import read_reset_files, write_reset_files
 from curious_explorer.validation import check_count, check_gamma
-from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, check_any_policy
+from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import World
@@ -45,6 +46,14 @@ RHO_WEIGHT = 0.5
 """How much of each mu_n is the start distribution: the paper's 1/2, on which its constants depend."""
 
 
+MOST_STATES = 20_000
+"""So many seen states are plenty to choose a few dozen shares by: of more, evenly spaced ones are taken."""
+MOST_UPDATES = 2_000
+TOLERANCE = 1e-4
+"""At the best shares no round gains: the mean ratio is 1 for every round with a share, and at most 1 for the others.
+No mixture is nearer to the uniform distribution than this one by more than the largest ratio's excess over 1."""
+
+
 class ResetModel:
     """A chain of policies as a distribution over states that can be sampled by restart and step.
 
@@ -57,6 +66,7 @@ class ResetModel:
             were not. A reset model from `explore` has them.
         discretisation: which observations the states are and which actions the numbers mean, where that needs saying:
             for a reset model of a `GymWorld`, its ``stored_discretisation()``.
+        chained: whether D_i is walked from mu_{i-1}, as in Algorithm 2, or from rho.
     """
 
     def __init__(
@@ -67,6 +77,7 @@ class ResetModel:
         weighting: str = "average",
         visited: Sequence[ArrayLike] | Floats = (),
         discretisation: StoredDiscretisation | None = None,
+        chained: bool = True,
     ) -> None:
         if len(policies) == 0:
             raise ValueError("a reset model needs at least one policy; got none")
@@ -92,6 +103,7 @@ class ResetModel:
                 "explore returned or saved, or give visited="
             )
         self._weighting = weighting
+        self._chained = bool(chained)
 
     @property
     def policies(self) -> tuple[KnownPolicy, ...]:
@@ -112,6 +124,11 @@ class ResetModel:
     def weighting(self) -> str:
         """How rounds are weighed: "average", "last" or "spread"."""
         return self._weighting
+
+    @property
+    def chained(self) -> bool:
+        """Whether each policy is walked from where the ones before it lead, and not from the start."""
+        return self._chained
 
     @property
     def visited(self) -> Floats:
@@ -145,25 +162,25 @@ class ResetModel:
             weighting=weighting,
             visited=self._visited,
             discretisation=self._discretisation,
+            chained=self._chained,
         )
 
     @cached_property
     def roll_in(self) -> RollIn:
         """How to reach a state by steps alone."""
-        chains = reset_chains(self.shares)
+        chains = reset_chains(self.shares, chained=self._chained)
         weights = [weight for weight, _ in chains]
         return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
 
-    def sample(self, world: World, count: int) -> NDArray[np.int32]:
+    def sample(self, world: World, count: int) -> Indices:
         """``count`` states, by rolling in from the world's start; every step is counted in ``world.samples``."""
         self.check_world(world)
         return world.walk(self.roll_in, check_count(count, "count"))
 
     def distribution(self, mdp: FiniteMDP) -> Floats:
         """The exact distribution over states, for whoever has the model, shape (S,)."""
-        from curious_explorer.resets.exact_distribution import exact_distribution
-
-        return exact_distribution(self, mdp)
+        visited: Floats = self.shares @ np.array(exact_visits(self, mdp))
+        return RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visited
 
     def check_world(self, world: World | FiniteMDP) -> None:
         """Refuse a world with other spaces than this was made for."""
@@ -178,9 +195,15 @@ class ResetModel:
 
     def save(self, folder: str | Path) -> Path:
         """Write to a folder of JSON and ``.npz``, replacing a reset model that is already there, atomically."""
-        from curious_explorer.resets.reset_files import save_reset_model
-
-        return save_reset_model(self, folder)
+        return write_reset_files(
+            folder,
+            policies=self._policies,
+            gamma=self._gamma,
+            weighting=self._weighting,
+            visited=self._visited,
+            discretisation=self._discretisation,
+            chained=self._chained,
+        )
 
     @staticmethod
     def load(folder: str | Path, *, cell_function: Callable[[Any], Any] | None = None) -> ResetModel:
@@ -188,9 +211,11 @@ class ResetModel:
 
         ``cell_function`` is the function that made the cells, where one did: code is not stored.
         """
-        from curious_explorer.resets.reset_files import load_reset_model
-
-        return load_reset_model(folder, cell_function)
+        parts = read_reset_files(folder, cell_function)
+        try:
+            return ResetModel(**parts)
+        except (ValueError, TypeError) as error:
+            raise ResetModelError(f"{folder} cannot be read as a reset model: {error}") from error
 
     def __repr__(self) -> str:
         return (
@@ -208,13 +233,13 @@ def fixed_shares(count: int, weighting: str) -> Floats:
     return np.full(count, 1.0 / count) if weighting == "average" else np.eye(count)[-1]
 
 
-def reset_chains(shares: ArrayLike) -> list[WeightedChain]:
+def reset_chains(shares: ArrayLike, *, chained: bool = True) -> list[WeightedChain]:
     """1/2 rho + 1/2 (shares[0] D_0 + ... + shares[N] D_N), as chains."""
     walked = [
         ((1.0 - RHO_WEIGHT) * share * weight, chain)
         for last, share in enumerate(np.asarray(shares, dtype=np.float64))
         if share > 0.0
-        for weight, chain in visit_chains(last)
+        for weight, chain in (visit_chains(last) if chained else [(1.0, (last, last + 1))])
     ]
     return [(RHO_WEIGHT, (0, 0)), *walked]
 
@@ -244,3 +269,45 @@ def visit_chains(last: int) -> list[WeightedChain]:
         chains.append((left * RHO_WEIGHT, (first, last + 1)))
         left *= 1.0 - RHO_WEIGHT
     return [*chains, (left, (0, last + 1))]
+
+
+def spread_shares(visited: Floats) -> Floats:
+    """The shares with which starts are spread as widely as the policies allow; (rounds, S) gives (rounds,).
+
+    The average of D_0, ..., D_N gives every round the same share, and rounds that went to the same places drown the few
+    that reached the far ones. Here the shares w are chosen instead so that
+
+        sum over seen states s of log(w_0 D_0(s) + ... + w_N D_N(s))
+
+    is largest: of all mixtures, the one nearest to the uniform distribution on the states that were seen, by relative
+    entropy. It is a concave problem, and expectation maximisation,
+
+        w_i <- w_i * mean over seen s of D_i(s) / mixture(s),
+
+    climbs it from the average without a step size, so what comes out is never less spread than the average.
+    """
+    seen = np.flatnonzero(visited.any(axis=0))
+    chosen = visited[:, seen[:: -(-len(seen) // MOST_STATES)]]
+    shares = np.full(len(visited), 1.0 / len(visited))
+    for _ in range(MOST_UPDATES):
+        ratios = (chosen / (shares @ chosen)).mean(axis=1)
+        if ratios.max() <= 1.0 + TOLERANCE:
+            break
+        shares *= ratios
+    spread: Floats = shares / shares.sum()
+    return spread
+
+
+def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
+    """D_0, ..., D_N for whoever has the MDP: the recursion of Algorithm 2, solved and not sampled."""
+    from curious_explorer.exact import visitation
+
+    reset_model.check_world(mdp)
+    visits: list[Floats] = []
+    mu = mdp.start
+    for policy in reset_model.policies:
+        table = as_table(policy, "an exact distribution")
+        visits.append(visitation(mdp, table, gamma=reset_model.gamma, start=mu / mu.sum()))
+        if reset_model.chained:
+            mu = RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visits[-1]
+    return visits

@@ -49,8 +49,7 @@ from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.resets.exact_distribution import exact_visits
-from curious_explorer.resets.reset_model import RHO_WEIGHT
+from curious_explorer.resets.reset_model import RHO_WEIGHT, exact_visits
 from curious_explorer.theory.reports import Report, Rows, check_exploration, check_per_round, figure, round_rows
 
 FORMS = ("printed", "repaired", "a_posteriori")

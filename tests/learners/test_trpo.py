@@ -7,7 +7,8 @@ from random_mdps import random_mdp
 from curious_explorer import TRPO, TabularWorld
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.learners import trpo
-from curious_explorer.learners.trust_region import ACCEPTED, LEAST_LOGIT, NO_SIGNAL, NOT_FINITE, natural_step
+from curious_explorer.learners.actor_critic import LEAST_LOGIT
+from curious_explorer.learners.trpo import ACCEPTED, NO_SIGNAL, NOT_FINITE, natural_step
 
 ROUNDING = 1e-9
 """How far, relative to it, a divergence may be from its limit because it was computed in another way."""
