@@ -1,45 +1,54 @@
-"""The zoo's Gymnasium ids. Only strings here: an environment's code loads when somebody makes one."""
+"""The zoo's names: a short one for the command line, an id for Gymnasium.
+
+Only strings here: an environment's code loads when somebody makes one.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import gymnasium
 
 NAMESPACE = "curious_explorer"
 _ENTRY_POINT = "curious_explorer.gym.tabular_env:make_tabular_env"
 
-ENVIRONMENT_IDS = {
-    f"{NAMESPACE}/CrossroadTraps-v0": "crossroad_traps",
-    f"{NAMESPACE}/CombinationLock-v0": "combination_lock",
-    f"{NAMESPACE}/AgarwalChain-v0": "agarwal_chain",
-    f"{NAMESPACE}/Garnet-v0": "garnet",
-    f"{NAMESPACE}/RiverSwim-v0": "river_swim",
-    f"{NAMESPACE}/DeepSea-v0": "deep_sea",
-    f"{NAMESPACE}/BidirectionalLock-v0": "bidirectional_lock",
-    f"{NAMESPACE}/NoisyTV-v0": "noisy_tv",
-    f"{NAMESPACE}/BranchingTree-v0": "branching_tree",
-    f"{NAMESPACE}/OneWayMaze-v0": "one_way_maze",
-}
-"""Each id, and the function of `curious_explorer.environments` behind it, whose arguments ``gymnasium.make`` takes."""
 
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "crossroad_traps": {"depth": 5},  # the smallest of the paper's depths, and for the others much the same size
-    "combination_lock": {"depth": 5},
-    "agarwal_chain": {"length": 5},
-    "garnet": {"num_states": 50},
-    "river_swim": {"num_states": 6},  # the published size
-    "deep_sea": {"size": 10},  # bsuite's smallest
-    "bidirectional_lock": {"horizon": 5},
-    "noisy_tv": {"screens": 50},
-    "branching_tree": {"depth": 5},
-    "one_way_maze": {"height": 8},
+class ZooEntry(NamedTuple):
+    """One environment of the zoo."""
+
+    function: str
+    """Of `curious_explorer.environments`; ``gymnasium.make`` takes its arguments."""
+    size: str
+    """The argument that says how large it is."""
+    default: int
+    """The size if Gymnasium is given none: near the smallest that is published."""
+    gymnasium_name: str | None
+    seeds: tuple[str, ...] = ("permute_actions",)
+    """Which arguments take the seed of a study: action labels, or the environment itself where it is random."""
+    stochastic: bool | None = None
+
+
+ZOO = {
+    "cct": ZooEntry("crossroad_traps", "depth", 5, "CrossroadTraps"),
+    "dcl": ZooEntry("combination_lock", "depth", 5, "CombinationLock"),
+    "chain": ZooEntry("agarwal_chain", "length", 5, "AgarwalChain"),
+    "garnet": ZooEntry("garnet", "num_states", 50, "Garnet", seeds=("seed",)),  # its labels mean nothing to begin with
+    "river": ZooEntry("river_swim", "num_states", 6, "RiverSwim"),
+    "sea": ZooEntry("deep_sea", "size", 10, "DeepSea"),
+    "windy-sea": ZooEntry("deep_sea", "size", 10, None, stochastic=True),
+    "bilock": ZooEntry("bidirectional_lock", "horizon", 5, "BidirectionalLock"),
+    "tv": ZooEntry("noisy_tv", "screens", 50, "NoisyTV"),
+    "tree": ZooEntry("branching_tree", "depth", 5, "BranchingTree", seeds=("seed",)),
+    "maze": ZooEntry("one_way_maze", "height", 8, "OneWayMaze", seeds=("seed", "permute_actions")),
 }
+"""Each short name, as in ``dcl/20``, and what it stands for."""
+
+ENVIRONMENT_IDS = {f"{NAMESPACE}/{entry.gymnasium_name}-v0": entry for entry in ZOO.values() if entry.gymnasium_name}
 
 
 def register_environments() -> None:
     """Make the zoo known to Gymnasium; calling it again changes nothing."""
-    for environment_id, function in ENVIRONMENT_IDS.items():
+    for environment_id, entry in ENVIRONMENT_IDS.items():
         if environment_id not in gymnasium.registry:
-            arguments = {"environment": function, **_DEFAULTS[function]}
+            arguments = {"environment": entry.function, entry.size: entry.default}
             gymnasium.register(id=environment_id, entry_point=_ENTRY_POINT, kwargs=arguments)

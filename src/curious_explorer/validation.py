@@ -214,12 +214,17 @@ def check_gamma(gamma: Any) -> float:
     return value
 
 
+def check_probability(value: Any, name: str) -> float:
+    """A number in [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} is {value!r}, expected a number in [0, 1]")
+    return float(value)
+
+
 def check_count(value: Any, name: str, *, least: int = 0) -> int:
     """A whole number that is at least ``least``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}, expected a whole number that is at least {least}")
-    if value < least:
-        raise ValueError(f"{name} is {value}, expected a whole number that is at least {least}")
     return int(value)
 
 

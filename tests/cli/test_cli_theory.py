@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from curious_explorer import FiniteMDP, ResetModel
 from curious_explorer.cli.app import app, main
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.environments.naming import find_environment
+from curious_explorer.environments.environment_names import find_environment
 
 FEW = ["--rounds", "2", "--visits", "100"]
 

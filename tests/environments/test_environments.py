@@ -8,7 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps, garnet
-from curious_explorer.environments.labels import permute_action_labels
+from curious_explorer.environments.action_labels import permute_action_labels
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.registration import ENVIRONMENT_IDS, register_environments
 

@@ -18,8 +18,8 @@ from curious_explorer.environments import (
     one_way_maze,
     river_swim,
 )
-from curious_explorer.environments.naming import SHORT_NAMES, find_environment
-from curious_explorer.registration import ENVIRONMENT_IDS
+from curious_explorer.environments.environment_names import find_environment
+from curious_explorer.registration import ENVIRONMENT_IDS, ZOO
 
 NEW = ["RiverSwim-v0", "DeepSea-v0", "BidirectionalLock-v0", "NoisyTV-v0", "BranchingTree-v0", "OneWayMaze-v0"]
 
@@ -50,7 +50,7 @@ def test_gymnasium_is_content(environment_id):
     env.close()
 
 
-@pytest.mark.parametrize("kind", SHORT_NAMES)
+@pytest.mark.parametrize("kind", ZOO)
 def test_short_names_depend_on_their_labels_alone(kind):
     assert find_environment(f"{kind}/5", labels=3) == find_environment(f"{kind}/5", labels=3)
     assert find_environment(f"{kind}/5", labels=3) != find_environment(f"{kind}/5", labels=4)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from curious_explorer import TRPO, FiniteMDP, ModelBased, ResetModel, TabularWorld, explore, validation
 from curious_explorer.arrays import blocks
-from curious_explorer.environments import garnet, labels, one_way_maze
+from curious_explorer.environments import action_labels, garnet, one_way_maze
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.learners.trpo import ACCEPTED, natural_step
 from curious_explorer.mdp import assembly, mdp_files
@@ -18,7 +18,7 @@ from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan_with_unknown
 from curious_explorer.worlds.world import TransitionCounts
 
-USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", labels, assembly, mdp_files, validation]
+USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", action_labels, assembly, mdp_files, validation]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_garnet_is_drawn_the_same_in_blocks(
 
 def test_labels_are_drawn_the_same_in_blocks(three_rows_at_once: None) -> None:
     wanted = np.random.default_rng(4).permuted(np.tile(np.arange(5), (20, 1)), axis=1)
-    assert (labels.action_labels(20, 5, 4) == wanted).all()
+    assert (action_labels.action_labels(20, 5, 4) == wanted).all()
 
 
 def test_errors_name_the_place_in_any_block(three_rows_at_once: None, tmp_path) -> None:

@@ -19,7 +19,7 @@ from scipy import stats
 
 from curious_explorer import FiniteMDP, TabularWorld, evaluate, solve
 from curious_explorer.environments import bidirectional_lock, combination_lock
-from curious_explorer.environments.naming import find_environment
+from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.errors import StudyError
 from curious_explorer.studies.comparison import statistics
 from curious_explorer.studies.comparison.ce_methods import CE_METHODS

@@ -118,7 +118,7 @@ def show_names(console: Console) -> None:
     """The methods and environments that can be named."""
     from rich.table import Table
 
-    from curious_explorer.environments.naming import SHORT_NAMES
+    from curious_explorer.registration import ZOO
     from curious_explorer.studies.comparison.comparison_grid import repr_of
     from curious_explorer.studies.comparison.methods import METHODS, make_method
 
@@ -128,7 +128,7 @@ def show_names(console: Console) -> None:
     for name in METHODS:
         table.add_row(name, repr_of(make_method(name)))
     console.print(table, markup=False)
-    sizes = ", ".join(f"{kind}/20" for kind in SHORT_NAMES)
+    sizes = ", ".join(f"{kind}/20" for kind in ZOO)
     console.print(
         f"Environments: {sizes} (any size); any Gymnasium environment with a table of transitions, such as "
         "FrozenLake-v1; any MDP file (.json, .npz).",

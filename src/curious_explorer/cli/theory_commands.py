@@ -25,7 +25,7 @@ Delta = Annotated[float, typer.Option(help="The probability with which samples m
 def hardness(environment: Environment, gamma: Gamma = 0.95, as_json: AsJson = False) -> None:
     """How hard a finite environment is to explore."""
     from curious_explorer import theory
-    from curious_explorer.environments.naming import find_environment
+    from curious_explorer.environments.environment_names import find_environment
 
     _show(as_json, theory.hardness(find_environment(environment), gamma=gamma))
 
@@ -43,7 +43,7 @@ def plan(
 ) -> None:
     """Which thresholds, rounds and visits suffice to be sure of something."""
     from curious_explorer import theory
-    from curious_explorer.environments.naming import find_environment
+    from curious_explorer.environments.environment_names import find_environment
 
     subject = int(environment) if environment.isdecimal() else find_environment(environment)
     _show(as_json, theory.plan(subject, gamma=gamma, eta=eta, delta=delta, epsilon=epsilon, schedule=schedule))
@@ -123,7 +123,7 @@ def _open_run(
     run: Path, environment: str | None, cell_function: str | None, seed: int
 ) -> tuple[World, ResetModel, Exploration | None, dict[str, Any]]:
     """A fresh world of what was explored, the resets, the exploration, and what is known of the world besides."""
-    from curious_explorer.environments.naming import find_environment
+    from curious_explorer.environments.environment_names import find_environment
     from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.studies.gym_exploration import ENVIRONMENT_FILE, read_environment
     from curious_explorer.studies.table_exploration import RESETS, ROUNDS, load_run

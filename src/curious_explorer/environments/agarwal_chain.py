@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from curious_explorer.environments.action_labels import permute_action_labels
 from curious_explorer.environments.crossroad_traps import FORWARD, NUM_ACTIONS
-from curious_explorer.environments.labels import permute_action_labels
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count
 

@@ -18,7 +18,7 @@ depends there on the seed, and here the labels do; and that they observe feature
 
 from __future__ import annotations
 
-from curious_explorer.environments.labels import permute_action_labels
+from curious_explorer.environments.action_labels import permute_action_labels
 from curious_explorer.mdp.builder import MDPBuilder
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.validation import check_count
@@ -48,9 +48,9 @@ def bidirectional_lock(horizon: int, *, num_actions: int = 10, permute_actions: 
     builder = MDPBuilder()
     levels = range(1, horizon + 1)
     ends = {side: f"{side}End" for side in END_REWARDS}
-    cells = [f"{side}{lane}{level}" for side in END_REWARDS for lane in (*GOOD, "D") for level in levels]
-    cells = [cell for cell in cells if not cell.endswith("D1")]  # nobody has died before the first level
-    builder.states(START, *cells, *ends.values(), DEAD_END)
+    inside = [f"{side}{lane}{level}" for side in END_REWARDS for lane in (*GOOD, "D") for level in levels]
+    inside = [name for name in inside if not name.endswith("D1")]  # nobody has died before the first level
+    builder.states(START, *inside, *ends.values(), DEAD_END)
     actions = [f"a{number}" for number in range(num_actions)]
     builder.actions(*actions)
     for number, action in enumerate(actions):

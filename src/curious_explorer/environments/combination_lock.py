@@ -9,12 +9,10 @@ drop into the locked lane for good. Entering endA or endB pays 1. A uniform poli
 
 from __future__ import annotations
 
-import math
-
-from curious_explorer.environments.labels import permute_action_labels
+from curious_explorer.environments.action_labels import permute_action_labels
 from curious_explorer.mdp.builder import MDPBuilder
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.validation import check_count
+from curious_explorer.validation import check_count, check_probability
 
 START = "start"
 END_A, END_B, LOCKED_END = "endA", "endB", "lockedEnd"
@@ -29,8 +27,7 @@ def combination_lock(depth: int, *, switch: float = 0.2, permute_actions: int | 
         permute_actions: seed for the action labels of each state; None keeps the same meaning everywhere.
     """
     depth = check_count(depth, "depth", least=1)
-    if not (isinstance(switch, (int, float)) and math.isfinite(switch) and 0.0 <= switch <= 1.0):
-        raise ValueError(f"switch is {switch!r}, expected a probability in [0, 1]")
+    switch = check_probability(switch, "switch")
     lanes = {lane: [f"{lane}{level}" for level in range(1, depth + 1)] for lane in "ABL"}
     builder = MDPBuilder()
     builder.states(START, *lanes["A"], *lanes["B"], *lanes["L"], END_A, END_B, LOCKED_END)

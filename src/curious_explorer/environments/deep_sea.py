@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.environments.labels import permute_action_labels
+from curious_explorer.environments.action_labels import permute_action_labels
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
 from curious_explorer.validation import check_count
 

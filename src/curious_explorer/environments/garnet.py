@@ -13,7 +13,7 @@ from scipy import sparse
 
 from curious_explorer.arrays import blocks
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.validation import check_count, check_seed
+from curious_explorer.validation import check_count, check_probability, check_seed
 
 
 def garnet(
@@ -31,8 +31,7 @@ def garnet(
     num_states = check_count(num_states, "num_states", least=1)
     num_actions = check_count(num_actions, "num_actions", least=1)
     branching = check_count(branching, "branching", least=1)
-    if not 0.0 <= reward_sparsity <= 1.0:
-        raise ValueError(f"reward_sparsity is {reward_sparsity!r}, expected a probability in [0, 1]")
+    reward_sparsity = check_probability(reward_sparsity, "reward_sparsity")
     random = np.random.default_rng(check_seed(seed))
     num_pairs = num_states * num_actions
     probabilities = _cut_unit_intervals(num_pairs, branching, random)

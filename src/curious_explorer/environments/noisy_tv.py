@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from curious_explorer.environments.grids import MOVES, neighbours
-from curious_explorer.environments.labels import permute_action_labels
+from curious_explorer.environments.action_labels import permute_action_labels
+from curious_explorer.environments.grid_moves import MOVES, neighbours
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count
 

@@ -15,19 +15,17 @@ looked up.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from curious_explorer.environments.grids import MOVES, neighbours
-from curious_explorer.environments.labels import action_labels
+from curious_explorer.arrays import Mask
+from curious_explorer.environments.action_labels import action_labels
+from curious_explorer.environments.grid_moves import MOVES, neighbours
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.validation import check_count, check_seed
+from curious_explorer.validation import check_count, check_probability, check_seed
 
-Indices = NDArray[np.integer]
 NORTH, EAST, SOUTH, WEST = range(4)
 """The order of `MOVES`."""
 MOST_NAMED = 10_000
@@ -55,9 +53,7 @@ def one_way_maze(
     """
     height = check_count(height, "height", least=2)
     width = height if width is None else check_count(width, "width", least=2)
-    for name, share in (("doors", doors), ("loops", loops)):
-        if not (isinstance(share, (int, float)) and math.isfinite(share) and 0.0 <= share <= 1.0):
-            raise ValueError(f"{name} is {share!r}, expected a share in [0, 1]")
+    doors, loops = check_probability(doors, "doors"), check_probability(loops, "loops")
     num_cells = height * width
     random = np.random.default_rng(check_seed(seed))
     is_open = _ways(height, width, doors, loops, random)
@@ -78,7 +74,7 @@ def one_way_maze(
     return FiniteMDP.from_rows(rows, rewards, 0, terminal=[goal], state_names=names, action_names=moves, copy=False)
 
 
-def _ways(height: int, width: int, doors: float, loops: float, random: np.random.Generator) -> NDArray[np.bool_]:
+def _ways(height: int, width: int, doors: float, loops: float, random: np.random.Generator) -> Mask:
     """Which moves lead somewhere, shape (cells, 4); a passage open both ways is two."""
     num_cells = height * width
     has_wall = np.ones((num_cells, 2), dtype=np.bool_)  # between a cell and its eastern and its southern neighbour
@@ -107,7 +103,7 @@ def _ways(height: int, width: int, doors: float, loops: float, random: np.random
     return is_open
 
 
-def _tree(has_wall: NDArray[np.bool_], width: int, num_eastern: int, random: np.random.Generator) -> Indices:
+def _tree(has_wall: Mask, width: int, num_eastern: int, random: np.random.Generator) -> NDArray[np.integer]:
     """A random spanning tree: the cell from which each cell is reached, -9999 for cell 0."""
     num_walls, num_cells = int(has_wall.sum()), len(has_wall)
     weights = np.zeros(has_wall.shape)
@@ -126,9 +122,7 @@ def _tree(has_wall: NDArray[np.bool_], width: int, num_eastern: int, random: np.
     return np.asarray(parents)
 
 
-def _open_ways(
-    is_open: NDArray[np.bool_], begin: Indices, end: Indices, one_way: NDArray[np.bool_], width: int
-) -> None:
+def _open_ways(is_open: Mask, begin: NDArray[np.integer], end: NDArray[np.integer], one_way: Mask, width: int) -> None:
     """Mark the moves from ``begin`` to ``end``, and those back where a passage is not a door."""
     step = end - begin
     move = np.select([step == -width, step == 1, step == width], [NORTH, EAST, SOUTH], WEST)
@@ -137,7 +131,7 @@ def _open_ways(
     is_open[end[back], (move[back] + 2) % 4] = True
 
 
-def _farthest(is_open: NDArray[np.bool_], following: Indices) -> int:
+def _farthest(is_open: Mask, following: NDArray[np.integer]) -> int:
     """The cell that takes the most steps to reach from cell 0; the one with the lowest number, if several do."""
     num_cells = len(is_open)
     indptr = np.concatenate([[0], np.cumsum(is_open.sum(axis=1))]).astype(following.dtype)

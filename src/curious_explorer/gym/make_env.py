@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from curious_explorer.environments.naming import gymnasium_id_of, make_with, split_arguments
+from curious_explorer.environments.environment_names import gymnasium_id_of, make_with, split_arguments
 from curious_explorer.gym.cells import Env
 
 

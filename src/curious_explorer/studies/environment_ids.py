@@ -7,14 +7,15 @@ from typing import Any
 
 import gymnasium
 
-from curious_explorer.environments.naming import SHORT_NAMES, find_environment
+from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.registration import ZOO
 
 
 def is_gymnasium_id(name: str) -> bool:
     """Whether a name is one of Gymnasium's ids, of this or of another package."""
-    if name.endswith((".json", ".npz")) or name.partition("/")[0] in SHORT_NAMES:
+    if name.endswith((".json", ".npz")) or name.partition("/")[0] in ZOO:
         return False
     return name.partition("?")[0] in gymnasium.registry or ":" in name or name.startswith("MiniGrid-")
 

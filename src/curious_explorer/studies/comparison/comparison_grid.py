@@ -6,7 +6,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from curious_explorer import __version__
-from curious_explorer.environments.naming import find_environment
+from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.studies.comparison.comparison_run import Job
 from curious_explorer.studies.comparison.methods import DEFAULT_METHODS, least_budget, make_method
 from curious_explorer.studies.comparison.scoring import Scorer

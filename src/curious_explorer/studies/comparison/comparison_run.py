@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
-from curious_explorer.environments.naming import find_environment
+from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.learners.optimizer import OptimizerResult
 from curious_explorer.studies.comparison.methods import make_method
 from curious_explorer.studies.comparison.scoring import Scorer, reachable

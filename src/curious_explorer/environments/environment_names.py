@@ -1,7 +1,7 @@
 """Environments by name, as a command line gives them.
 
-- ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``, ...: the zoo (see `SHORT_NAMES`), with a depth, a length or a
-  number of states; for ``tv``, the number of pictures;
+- ``dcl/20``, ``cct/10``, ``chain/8``, ``garnet/1000``, ...: the zoo (see `curious_explorer.registration.ZOO`), with
+  a depth, a length or a number of states; for ``tv``, the number of pictures;
 - ``FrozenLake-v1``, ``Taxi-v4``, ...: any Gymnasium environment that shows its table of transitions, with arguments
   after a question mark: ``FrozenLake-v1?map_name=8x8&is_slippery=false``;
 - ``lock.json``, ``lock.npz``: a file written by `FiniteMDP.save`.
@@ -11,38 +11,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curious_explorer.environments.agarwal_chain import agarwal_chain
-from curious_explorer.environments.bidirectional_lock import bidirectional_lock
-from curious_explorer.environments.branching_tree import branching_tree
-from curious_explorer.environments.combination_lock import combination_lock
-from curious_explorer.environments.crossroad_traps import crossroad_traps
-from curious_explorer.environments.deep_sea import deep_sea
-from curious_explorer.environments.garnet import garnet
-from curious_explorer.environments.noisy_tv import noisy_tv
-from curious_explorer.environments.one_way_maze import one_way_maze
-from curious_explorer.environments.river_swim import river_swim
+from curious_explorer import environments
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.registration import NAMESPACE, ZOO
 
 if TYPE_CHECKING:
     import gymnasium
-
-SHORT_NAMES: dict[str, Callable[[int, int | None], FiniteMDP]] = {
-    "cct": lambda size, labels: crossroad_traps(size, permute_actions=labels),
-    "dcl": lambda size, labels: combination_lock(size, permute_actions=labels),
-    "chain": lambda size, labels: agarwal_chain(size, permute_actions=labels),
-    "garnet": lambda size, labels: garnet(size, seed=labels or 0),  # its labels mean nothing to begin with
-    "river": lambda size, labels: river_swim(size, permute_actions=labels),
-    "sea": lambda size, labels: deep_sea(size, permute_actions=labels),
-    "windy-sea": lambda size, labels: deep_sea(size, stochastic=True, permute_actions=labels),
-    "bilock": lambda size, labels: bidirectional_lock(size, permute_actions=labels),
-    "tv": lambda size, labels: noisy_tv(size, permute_actions=labels),
-    "tree": lambda size, labels: branching_tree(size, seed=labels or 0),
-    "maze": lambda size, labels: one_way_maze(size, seed=labels or 0, permute_actions=labels),
-}
 
 
 def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
@@ -57,10 +34,17 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
             raise ValueError(f"there is no file {name!r}; expected an MDP written by FiniteMDP.save")
         return FiniteMDP.load(name)
     kind, _, size = name.partition("/")
-    if kind in SHORT_NAMES:
+    if kind in ZOO:
         if not size.isdecimal():
             raise ValueError(f"{name!r} has no size; expected a whole number after the slash, as in '{kind}/20'")
-        return SHORT_NAMES[kind](int(size), labels)
+        entry = ZOO[kind]
+        arguments: dict[str, Any] = {entry.size: int(size)}
+        if entry.stochastic is not None:
+            arguments["stochastic"] = entry.stochastic
+        for argument in entry.seeds:
+            arguments[argument] = labels if argument == "permute_actions" else labels or 0
+        mdp: FiniteMDP = getattr(environments, entry.function)(**arguments)
+        return mdp
     return _from_gymnasium(name)
 
 
@@ -90,24 +74,9 @@ def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
 def gymnasium_id_of(short_name: str) -> str | None:
     """What ``dcl/20`` and its kin are called as Gymnasium environments, where they are any."""
     kind, _, size = short_name.partition("/")
-    if kind not in _GYMNASIUM_IDS or not size.isdecimal():
+    if kind not in ZOO or ZOO[kind].gymnasium_name is None or not size.isdecimal():
         return None
-    identifier, argument = _GYMNASIUM_IDS[kind]
-    return f"curious_explorer/{identifier}-v0?{argument}={size}"
-
-
-_GYMNASIUM_IDS = {
-    "cct": ("CrossroadTraps", "depth"),
-    "dcl": ("CombinationLock", "depth"),
-    "chain": ("AgarwalChain", "length"),
-    "garnet": ("Garnet", "num_states"),
-    "river": ("RiverSwim", "num_states"),
-    "sea": ("DeepSea", "size"),
-    "bilock": ("BidirectionalLock", "horizon"),
-    "tv": ("NoisyTV", "screens"),
-    "tree": ("BranchingTree", "depth"),
-    "maze": ("OneWayMaze", "height"),
-}
+    return f"{NAMESPACE}/{ZOO[kind].gymnasium_name}-v0?{ZOO[kind].size}={size}"
 
 
 def _from_gymnasium(name: str) -> FiniteMDP:
@@ -115,7 +84,7 @@ def _from_gymnasium(name: str) -> FiniteMDP:
 
     identifier, arguments = split_arguments(name)
     if identifier not in gymnasium.registry:
-        known = [*(f"{kind}/20" for kind in SHORT_NAMES), *gymnasium.registry]
+        known = [*(f"{kind}/20" for kind in ZOO), *gymnasium.registry]
         close = difflib.get_close_matches(identifier, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
