@@ -190,7 +190,7 @@ def divergence(
     """KL(t): of the first tile, which is at hand, and of all others, which are read again."""
     result = tile_divergence(step, tile, most)
     for first in range(STATES, sizes[0], STATES):
-        _, _, _, _, other = read_tile(first, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)
+        other = read_tile(first, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)[4]
         result += tile_divergence(step, other, most)
     return result
 
@@ -230,10 +230,10 @@ def natural_kernel(
         there = (state < num_states)[:, None] & (action < num_actions)[None, :]
         place = run * num_states * num_actions + state[:, None] * num_actions + action[None, :]
         total += tl.sum(tl.sum(tl.load(weight_in + place, mask=there, other=0.0), axis=1), axis=0)
-    _, _, _, _, tile = read_tile(0, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)
+    tile = read_tile(0, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)[4]
     variance, smallest = signal(tile)
     for first in range(STATES, num_states, STATES):
-        _, _, _, _, other = read_tile(first, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)
+        other = read_tile(first, run, tables, sizes, total, memory, rounding, STATES, ACTIONS)[4]
         more, least_there = signal(other)
         variance += more
         smallest = tl.minimum(smallest, least_there)
@@ -268,7 +268,7 @@ def natural_kernel(
         there, place, seen, logits, here = read_tile(
             first, run, tables, sizes, total, memory, rounding, STATES, ACTIONS
         )
-        policy, _, advantage, _ = here
+        policy, advantage = here[0], here[2]
         raised = logits + tl.minimum(tl.maximum(low * advantage, -most), most)
         stepped = tl.maximum(raised - tl.max(raised, axis=1)[:, None], least)
         likelihood = tl.where((tl.arange(0, ACTIONS) < num_actions)[None, :], tl.exp(stepped), 0.0)
