@@ -341,3 +341,25 @@ def test_spaces_that_no_network_can_handle_are_refused():
     )
     with pytest.raises(ActionError, match="bounds"):
         quick()(world, None, gamma=GAMMA)
+
+
+@pytest.mark.parametrize("seen", [spaces.Box(-2.0, 2.0, (3,), dtype=np.float32), spaces.Discrete(5)])
+def test_rollouts_are_collected_by_the_policy_that_is_learned(seen):
+    """Values and log-probabilities by NumPy are those that the gradient steps compute, and actions follow them."""
+    from curious_explorer.sb3.rollout_policy import RolloutPolicy
+
+    torch.manual_seed(0)
+    policy = RolloutPolicy(seen, spaces.Discrete(4), lambda _: 1e-3, ortho_init=False)
+    policy.set_training_mode(False)
+    seen.seed(0)
+    observations = torch.as_tensor(np.array([seen.sample()] * 5_000 + [seen.sample() for _ in range(50)]))
+    with torch.no_grad():
+        actions, values, log_probs = policy(observations)
+        expected_values, expected, _ = policy.evaluate_actions(observations, actions)
+        shares = policy.get_distribution(observations[:1]).distribution.probs[0].numpy()
+    np.testing.assert_allclose(values, expected_values, atol=1e-5)
+    np.testing.assert_allclose(log_probs, expected, atol=1e-5)
+    counts = np.bincount(actions[:5_000], minlength=4)
+    assert ((counts - 5_000 * shares) ** 2 / (5_000 * shares)).sum() < 16.27  # 3 degrees of freedom, significance 0.001
+    policy.set_training_mode(True)  # the weights may change from here on
+    assert policy._actor is None

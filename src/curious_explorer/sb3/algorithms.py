@@ -88,21 +88,26 @@ def network_policy(
         action_space: the environment's own.
         normalizer: the `VecNormalize` that it learned behind; None if it saw observations as they are.
     """
-    import torch
-
-    layers: list[Layer] = []
-    modules = [*policy.mlp_extractor.policy_net, policy.action_net]
-    for module, following in zip(modules, [*modules[1:], None], strict=True):
-        if isinstance(module, torch.nn.Linear):
-            linear = following is None or isinstance(following, torch.nn.Linear)
-            activation = "none" if linear else type(following).__name__.lower()
-            layers.append(Layer(_array(module.weight).T, _array(module.bias), activation))
+    layers = layers_of([*policy.mlp_extractor.policy_net, policy.action_net])
     head = Head.of(action_space, _array(policy.log_std) if hasattr(policy, "log_std") else None)
     scale = None
     if normalizer is not None:
         seen = normalizer.obs_rms
         scale = Normalisation(seen.mean, seen.var, clip=normalizer.clip_obs, epsilon=normalizer.epsilon)
     return NetworkPolicy(Inputs.of(observation_space), layers, head, scale)
+
+
+def layers_of(modules: list[Any]) -> list[Layer]:
+    """The layers of a network of linear modules and activations."""
+    import torch
+
+    layers = []
+    for module, following in zip(modules, [*modules[1:], None], strict=True):
+        if isinstance(module, torch.nn.Linear):
+            linear = following is None or isinstance(following, torch.nn.Linear)
+            activation = "none" if linear else type(following).__name__.lower()
+            layers.append(Layer(_array(module.weight).T, _array(module.bias), activation))
+    return layers
 
 
 def _array(tensor: Any) -> Any:

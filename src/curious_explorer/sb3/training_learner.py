@@ -39,6 +39,8 @@ class Learner:
     """
 
     def __init__(self, settings: TrainingSettings, reset_model: ResetModel | None, log_folder: str | None) -> None:
+        from curious_explorer.sb3.rollout_policy import RolloutPolicy  # it needs Stable-Baselines3
+
         self._settings = settings
         self.meter = Meter(settings.samples)
         example = make_by_id(settings.environment)
@@ -55,7 +57,8 @@ class Learner:
         )
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)
-        self.model: Any = settings.algorithm_class()(self._network, envs, device="cpu", **settings.told())
+        policy = RolloutPolicy if self._network == "MlpPolicy" else self._network
+        self.model: Any = settings.algorithm_class()(policy, envs, device="cpu", **settings.told())
         self._normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
 
