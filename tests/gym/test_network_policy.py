@@ -10,8 +10,9 @@ from gymnasium import spaces
 from safetensors.numpy import load, save
 
 from curious_explorer.errors import ActionError, ObservationError
+from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.network_policy import Head, Inputs, Layer, NetworkPolicy, Normalisation
-from curious_explorer.worlds.policies import decode_policy
+from curious_explorer.worlds.policies import StoredPolicy
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
@@ -194,7 +195,7 @@ def example(head=None):
 @pytest.mark.parametrize("name", ACTION_SPACES)
 def test_a_file_holds_the_whole_policy(name):
     policy = example(Head.of(ACTION_SPACES[name]))
-    again = decode_policy(policy.encode())
+    again = NetworkPolicy.decode(policy.encode())
     assert again.encode() == policy.encode()
     observations = samples_of(BOX, 10)
     first, second = (one.act(observations, np.random.default_rng(1)) for one in (policy, again))
@@ -248,13 +249,13 @@ HOSTILE_TENSORS = {
 @pytest.mark.parametrize("damage", HOSTILE_PLAIN)
 def test_plain_data_is_not_trusted(damage):
     with pytest.raises(ValueError, match=r".{10}"):
-        decode_policy(rewritten(example(), change_plain=HOSTILE_PLAIN[damage]))
+        NetworkPolicy.decode(rewritten(example(), change_plain=HOSTILE_PLAIN[damage]))
 
 
 @pytest.mark.parametrize("damage", HOSTILE_TENSORS)
 def test_tensors_are_not_trusted(damage):
     with pytest.raises(ValueError, match=r".{10}"):
-        decode_policy(rewritten(example(), change_tensors=HOSTILE_TENSORS[damage]))
+        NetworkPolicy.decode(rewritten(example(), change_tensors=HOSTILE_TENSORS[damage]))
 
 
 def test_damaged_bytes_raise_value_errors_and_nothing_else():
@@ -262,17 +263,17 @@ def test_damaged_bytes_raise_value_errors_and_nothing_else():
     generator = np.random.default_rng(0)
     for length in (0, 3, 8, 40, len(content) // 2, len(content) - 1):
         with pytest.raises(ValueError, match=r".{10}"):
-            decode_policy(content[:length])
+            NetworkPolicy.decode(content[:length])
     for _ in range(300):
         damaged = bytearray(content)
         damaged[generator.integers(len(content))] = generator.integers(256)
         with contextlib.suppress(ValueError):  # a changed weight is still a weight
-            assert isinstance(decode_policy(bytes(damaged)), NetworkPolicy)
+            assert isinstance(NetworkPolicy.decode(bytes(damaged)), NetworkPolicy)
 
 
 def test_a_safetensors_file_of_somebody_else_is_refused():
     with pytest.raises(ValueError, match="no policy of this library"):
-        decode_policy(save({"weight": np.zeros(3, np.float32)}))
+        NetworkPolicy.decode(save({"weight": np.zeros(3, np.float32)}))
 
 
 def test_observations_and_actions_that_no_network_can_handle_are_refused():
@@ -291,3 +292,17 @@ def test_observations_and_actions_that_no_network_can_handle_are_refused():
     )
     with pytest.raises(ObservationError, match="0 to 2"):
         discrete.act([3], np.random.default_rng(0))
+
+
+def test_a_stored_policy_is_decoded_where_it_acts():
+    policy = example(Head.of(PAIR))
+    actors = ActorCache(1, [0, 1])
+    stored = StoredPolicy(policy.encode())
+    assert stored.encode() == policy.encode()
+    seen, streams = np.ones(3), (RandomStream(1), RandomStream(1))
+    ours, theirs = (actors.actor(p).choose(seen, 0, s) for p, s in zip((stored, policy), streams, strict=True))
+    assert ours == theirs
+    with pytest.raises(ValueError, match=r"NetworkPolicy\.decode"):
+        stored.act([seen], np.random.default_rng(1))
+    with pytest.raises(ValueError, match="safetensors"):
+        actors.actor(StoredPolicy(policy.encode()[:-9]))

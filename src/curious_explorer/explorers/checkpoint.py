@@ -21,7 +21,7 @@ from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.settings_description import RunFolder, describe
 from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
 from curious_explorer.validation import check_policy
-from curious_explorer.worlds.policies import ObservationPolicy, Policy, decode_policy, frozen
+from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
@@ -174,7 +174,7 @@ def _encode_policy(name: str, policy: Policy) -> dict[str, NDArray[Any]]:
 
 def _decode_policy(name: str, archive: Archive, shape: tuple[int, int]) -> Policy:
     if f"{name}_network" in archive.arrays:
-        return decode_policy(archive.array(f"{name}_network", "|u1", None).tobytes())
+        return StoredPolicy(archive.array(f"{name}_network", "|u1", None).tobytes())
     return frozen(check_policy(archive.array(name, "<f8", shape), *shape))
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN
-from curious_explorer.worlds.policies import ObservationPolicy, Policy, check_any_policy
+from curious_explorer.gym.network_policy import NetworkPolicy
+from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, check_any_policy
 
 BLOCK_SIZE = 4_096
 CACHED_ACTORS = 1_024
@@ -103,6 +104,8 @@ class ActorCache:
     def actor(self, policy: Policy, name: str = "policy") -> Actor:
         """An actor for this policy, which is checked."""
         checked = check_any_policy(policy, self._num_states, len(self._choices), name=name)
+        if isinstance(checked, StoredPolicy):
+            return ObservationActor(NetworkPolicy.decode(checked.encode()))
         if isinstance(checked, ObservationPolicy):
             return ObservationActor(checked)
         return TableActor(checked, self._choices)

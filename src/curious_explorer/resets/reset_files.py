@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
 from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
-from curious_explorer.worlds.policies import ObservationPolicy, Policy, as_table, decode_policy
+from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, as_table
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
 FORMAT = Format("curious-explorer/reset-model", 4)
@@ -109,7 +109,7 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     measured = check_size(header, "measured", least=0)
     archive = decode(_tables(source, header), TABLES, set(), {"policies", "discovered", "visited"})
     tables = iter(archive.array("policies", "<f8", shape))
-    policies = [next(tables) if name == TABLE else decode_policy(_network(source, name)) for name in places]
+    policies = [next(tables) if name == TABLE else StoredPolicy(_network(source, name)) for name in places]
     discretisation = None
     if header["discretisation"] is not None:
         discovered = json.loads(archive.array("discovered", "|u1", None).tobytes() or b"[]")

@@ -26,7 +26,28 @@ class ObservationPolicy(ABC):
 
     @abstractmethod
     def encode(self) -> bytes:
-        """What a file of this policy holds; `decode_policy` reads it."""
+        """What a file of this policy holds."""
+
+
+class StoredPolicy(ObservationPolicy):
+    """A policy that sees observations, as it was stored: the core hands it on without looking inside.
+
+    `GymWorld` and `RestartWrapper` decode it where it is to act.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def act(self, observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
+        """Refuse to act."""
+        raise ValueError(
+            "this policy is as it was stored; NetworkPolicy.decode(policy.encode()) makes one that acts "
+            "(curious_explorer.gym.network_policy)"
+        )
+
+    def encode(self) -> bytes:
+        """What was stored."""
+        return self._content
 
 
 Policy: TypeAlias = Floats | ObservationPolicy
@@ -51,13 +72,6 @@ def as_table(policy: Policy, purpose: str) -> Floats:
             f"{purpose} needs policies that are tables, but this one sees observations ({type(policy).__name__})"
         )
     return policy
-
-
-def decode_policy(content: bytes) -> ObservationPolicy:
-    """The policy in what `ObservationPolicy.encode` wrote: weights and plain data, never code."""
-    from curious_explorer.gym.network_policy import NetworkPolicy
-
-    return NetworkPolicy.decode(content)
 
 
 def frozen(policy: ArrayLike) -> Floats:
