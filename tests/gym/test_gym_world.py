@@ -21,8 +21,8 @@ from curious_explorer import (
     visit,
     visitation,
 )
-from curious_explorer.explorers.known_pairs import RMax
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
+from curious_explorer.explorers.rmax import RMax
 from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.worlds import episode_accumulator
 from curious_explorer.worlds.roll_in import RollIn

@@ -25,18 +25,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats
 from curious_explorer.explorers.checkpoint import Checkpoint
-from curious_explorer.explorers.exploration import Exploration, Explorer, Round
+from curious_explorer.explorers.exploration import Exploration, Explorer, Round, uniform_policy
 from curious_explorer.explorers.progress import RoundProgress
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
 from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, OccupancyVisits, Visits, limited
+from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import Optimizer, Reward, Watch, check_budget, check_learned, check_optimizer
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
 from curious_explorer.validation import check_count, check_gamma
-from curious_explorer.worlds.policies import KnownPolicy, check_any_policy, frozen
+from curious_explorer.worlds.policies import KnownPolicy, check_any_policy
 from curious_explorer.worlds.world import World, check_world
 from curious_explorer.worlds.wrappers import RecordingWorld
 
@@ -231,6 +231,7 @@ class CuriousExplorer:
             tuple(done),
             gamma,
             policy=done[-1].learned_policy if self.reward == "combined" else None,
+            model=self.optimizer.model if isinstance(self.optimizer, ModelBased) else None,
             discretisation=world.stored_discretisation(),
         )
 
@@ -244,11 +245,6 @@ class CuriousExplorer:
             return OccupancyVisits(shares.visits)
         limited(self.visits, shares.samples)
         return self.visits
-
-
-def uniform_policy(world: World) -> Floats:
-    """pi_0."""
-    return frozen(np.full((world.num_states, world.num_actions), 1.0 / world.num_actions))
 
 
 def curiosity_reward(poorly_visited: NDArray[np.bool_], num_actions: int, kind: str) -> Reward:

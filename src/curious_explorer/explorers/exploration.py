@@ -15,7 +15,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.worlds.policies import KnownPolicy
+from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
@@ -158,3 +158,8 @@ class Explorer(Protocol):
             samples: the most steps to take; the explorer's own default if None.
             watch: called with a policy and the samples so far, first with the uniform one and zero.
         """
+
+
+def uniform_policy(world: World) -> Floats:
+    """The policy that every exploration begins with: pi_0 of Algorithm 2, shape (S, A)."""
+    return frozen(np.full((world.num_states, world.num_actions), 1.0 / world.num_actions))

@@ -12,21 +12,18 @@ then the policy after each update.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.model_based_explorer import check_positive
-from curious_explorer.explorers.run_log import ExplorerSettings, check_unit_task
+from curious_explorer.explorers.exploration import uniform_policy
+from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES, FinishedRun, OptimizingExplorer
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Reward, Task, Watch
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.validation import check_count
-from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import EpisodeBatch, World
 
 UNTIL_SPENT = 1 << 40
@@ -65,7 +62,7 @@ class Cover:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoverExplorer(ExplorerSettings, ABC):
+class CoverExplorer(OptimizingExplorer):
     """What both methods share: rounds that grow the cover, then a phase that uses it."""
 
     rounds: int = 10
@@ -96,39 +93,24 @@ class CoverExplorer(ExplorerSettings, ABC):
     def new_weights(self, cover: Cover) -> Floats:
         """How much each policy counts, now that one has joined."""
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None = None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Grow a cover, then learn from it, for the whole budget; see `Optimizer`."""
-        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-        if reset is not None:
+    def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:
+        """Grow a cover, then learn from it."""
+        if task.roll_in.policies:
             raise ValueError(f"{type(self).__name__} makes its own resets; expected reset=None")
-        most = task.budget or self.steps
         before = world.samples
-        cover = self.explore(world, task, int(self.explore_share * most), watch)
+        cover = self.grow_cover(world, task, int(self.explore_share * samples), watch)
         spent = world.samples - before
         later = None if watch is None else lambda policy, used: watch(policy, spent + used)
-        trained = self._learn(world, task, task.reward, cover.roll_in(0.5), most - spent, later)
+        trained = self._learn(world, task, task.reward, cover.roll_in(0.5), samples - spent, later)
         curve = LearningCurve(trained.curve.samples + spent, trained.curve.returns, trained.curve.episodes)
-        return OptimizerResult(
-            policy=trained.policy,
-            samples=spent + trained.samples,
-            curve=curve,
-            accepted=trained.accepted,
-            rejected=trained.rejected,
-            occupancy=trained.occupancy,
-        )
+        result = replace(trained, samples=spent + trained.samples, curve=curve)
+        kept = np.unique(np.linspace(0, len(cover.policies) - 1, min(len(cover.policies), MOST_POLICIES)).astype(int))
+        policies = [cover.policies[place] for place in kept] or [uniform_policy(world)]
+        return FinishedRun(result, policies, [cover.visited[place] for place in kept])
 
-    def explore(self, world: World, task: Task, budget: int, watch: Watch | None = None) -> Cover:
+    def grow_cover(self, world: World, task: Task, budget: int, watch: Watch | None = None) -> Cover:
         """The cover after all rounds, or after those that the budget paid for."""
-        uniform = frozen(np.full((world.num_states, world.num_actions), 1.0 / world.num_actions))
+        uniform = uniform_policy(world)
         if watch is not None:
             watch(uniform, 0)
         cover = Cover(task.gamma)
@@ -176,83 +158,3 @@ class CoverExplorer(ExplorerSettings, ABC):
             total += batch.occupancy
             used += batch.samples
         return total / total.sum(), used
-
-
-@dataclass(frozen=True, kw_only=True)
-class PCPG(CoverExplorer):
-    """Policy cover guided policy gradient (Agarwal, Henaff, Kakade and Sun 2020), tabular.
-
-    With one feature for each pair their elliptical bonus is a matter of counting: a pair is known when the cover's
-    visitation d_0(s,a) + d_1(s,a) + ... exceeds 1 / beta - lambda. Unknown pairs pay the most, one, in place of their
-    own reward where that is less (published: a bonus of 1 / (1 - gamma) added to it), all others their own, and
-    episodes begin where the policies of the cover stop, each as likely as any other.
-    """
-
-    known_mass: float | None = None
-    """1 / beta - lambda, the visitation that makes a pair known. None takes 1 / (4 S A): a quarter of an even share of
-    one policy's visitation (practical; published only as a power of the accuracy, far smaller)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.known_mass is not None:
-            check_positive(self, "known_mass")
-
-    def known(self, cover: Cover) -> NDArray[np.bool_]:
-        """Which pairs are known, shape (S, A)."""
-        mass = cover.pair_visitation()
-        return mass > (1.0 / (4.0 * mass.size) if self.known_mass is None else self.known_mass)
-
-    def round_reward(self, cover: Cover, task: Task) -> Reward:
-        """One for an unknown pair, and the extrinsic reward for a known one."""
-        bonus = np.where(self.known(cover), 0.0, 1.0)
-        if task.reward is None:
-            return Reward(bonus, "max")
-        return Reward(np.maximum(bonus, task.reward.table), task.reward.combine)
-
-    def round_reset(self, cover: Cover) -> RollIn:
-        """Where the policies of the cover stop."""
-        return cover.roll_in(0.0)
-
-    def new_weights(self, cover: Cover) -> Floats:
-        """All alike."""
-        return np.full(len(cover.policies), 1.0 / len(cover.policies))
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaxEnt(CoverExplorer):
-    """Provably efficient maximum entropy exploration (Hazan, Kakade, Singh and Van Soest 2019).
-
-    Frank-Wolfe steps towards the mixture of policies whose visitation has the largest entropy: the next policy learns,
-    from the start, for the reward -ln(d(s) + sigma), d being the mixture's visitation, and joins with weight `rate`.
-    """
-
-    sigma: float = 0.001
-    """What is added to visitation before the logarithm (published: of the order of the accuracy; ours)."""
-    rate: float | None = None
-    """The weight of a policy when it joins, as published; None makes all count alike: 1 / (t + 1) in round t."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "sigma", *([] if self.rate is None else ["rate"]))
-        if self.rate is not None and self.rate > 1.0:
-            raise ValueError(f"rate is {self.rate!r}, expected at most 1")
-
-    def entropy_reward(self, visitation: Floats) -> Floats:
-        """-ln(d + sigma), shifted and scaled so that zero visitation pays one and all of it zero, shape (S,)."""
-        most, least = -np.log(self.sigma), -np.log(1.0 + self.sigma)
-        reward: Floats = np.clip((-np.log(visitation + self.sigma) - least) / (most - least), 0.0, 1.0)
-        return reward
-
-    def round_reward(self, cover: Cover, task: Task) -> Reward:
-        """More for a state the less the mixture goes there."""
-        return Reward.of_states(self.entropy_reward(cover.state_visitation()), cover.policies[0].shape[1])
-
-    def round_reset(self, cover: Cover) -> RollIn:
-        """The start, as published."""
-        return RollIn.from_start()
-
-    def new_weights(self, cover: Cover) -> Floats:
-        """The new policy takes its share from all others."""
-        count = len(cover.policies)
-        rate = 1.0 / count if self.rate is None or count == 1 else self.rate
-        return np.append((1.0 - rate) * cover.weights, rate)

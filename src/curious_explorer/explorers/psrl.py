@@ -1,4 +1,4 @@
-"""PSRL: be as optimistic as a guess. Draw a world from the posterior, and act as if it were the true one."""
+"""PSRL: draw a world from the posterior, and act as if it were the true one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.explorers.model_based_explorer import (
-    Directions,
     ModelBasedExplorer,
+    NextPolicy,
     Strategy,
-    check_growth,
     growth_quota,
 )
+from curious_explorer.explorers.optimizing_explorer import check_growth
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import Problem, plan
@@ -56,12 +56,12 @@ class _PosteriorStrategy:
         self._task, self._growth, self._random = task, growth, random
         self._values: Floats | None = None
 
-    def directions(self, model: CountedModel, samples: int) -> Directions:
+    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
         """The best policy of a world drawn from the posterior."""
         if self._values is None:
             self._values = np.ones(model.num_states)
         policy = plan(posterior_sample(model, self._task, self._random), self._task.gamma, self._values).policy
-        return Directions(policy, growth_quota(model, self._growth), to_the_end=True)
+        return NextPolicy(policy, growth_quota(model, self._growth), finish_episode=True)
 
 
 def posterior_sample(model: CountedModel, task: Task, random: np.random.Generator) -> Problem:

@@ -9,21 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.model_based_explorer import check_positive
-from curious_explorer.explorers.run_log import WATCH_GROWTH, ExplorerSettings, RunLog, check_unit_task
+from curious_explorer.explorers.optimizing_explorer import FinishedRun, OptimizingExplorer, check_positive
+from curious_explorer.explorers.run_log import WATCH_GROWTH, RunLog
 from curious_explorer.learners.online import OnlineAgent, QRule, QTable
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch
+from curious_explorer.learners.optimizer import Task, Watch
 from curious_explorer.models.planning import even_greedy
-from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
 
-LEAST_STRETCH = 100
+LEAST_STEPS = 100
 """Steps between two looks at the table: this many, or a hundredth of all steps so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCBQLearning(ExplorerSettings):
+class UCBQLearning(OptimizingExplorer):
     """Q-learning with upper confidence bounds (Jin et al. 2018), for discounted worlds (Dong et al. 2019).
 
     Learning rate (H + 1) / (H + n) for the n-th try, bonus c sqrt(H ln(S A (n+1)(n+2) / delta) / n) on normalised
@@ -53,24 +51,14 @@ class UCBQLearning(ExplorerSettings):
             falling=True,
         )
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None = None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Learn for the whole budget and return the greedy policy; see `Optimizer`."""
-        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+    def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:
+        """Learn for the whole budget and hand out the greedy policy."""
         rule = self.rule(world, task.gamma)
-        return _learn(self, world, task, watch, initial=1.0, rule=lambda done: rule)
+        return _learn(self, world, task, samples, watch, initial=1.0, rule=lambda done: rule)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedyQ(ExplorerSettings):
+class EpsilonGreedyQ(OptimizingExplorer):
     """Q-learning (Watkins 1989) that takes a random action now and then: what most people try first.
 
     Values start at zero; the chance of a random action falls linearly from `first_epsilon` to `last_epsilon`.
@@ -98,45 +86,38 @@ class EpsilonGreedyQ(ExplorerSettings):
         epsilon = self.first_epsilon + fallen * (self.last_epsilon - self.first_epsilon)
         return QRule(epsilon=epsilon, rate_horizon=self.rate_horizon, least_rate=self.least_rate)
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None = None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Learn for the whole budget and return the greedy policy; see `Optimizer`."""
-        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-        return _learn(self, world, task, watch, initial=0.0, rule=self.rule)
+    def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:
+        """Learn for the whole budget and hand out the greedy policy."""
+        return _learn(self, world, task, samples, watch, initial=0.0, rule=self.rule)
 
 
 def _learn(
-    settings: ExplorerSettings,
+    settings: OptimizingExplorer,
     world: World,
     task: Task,
+    samples: int,
     watch: Watch | None,
     *,
     initial: float,
     rule: Callable[[float], QRule],
-) -> OptimizerResult:
+) -> FinishedRun:
     """Q-learning in stretches, each under the rule for the share of the budget that is used by then."""
     shape = (world.num_states, world.num_actions)
     table = QTable(np.full(shape, initial), np.full(shape, initial), np.zeros(shape, dtype=np.int64))
-    most = task.budget or settings.steps
-    run_log = RunLog(world, watch)
+    log = RunLog(world, samples, watch)
     horizon = settings.horizon_for(task.gamma)
     agent = OnlineAgent(world, gamma=task.gamma, horizon=horizon, reset=task.roll_in, reward=task.reward)
-    while run_log.samples < most:
-        stretch = min(most - run_log.samples, max(LEAST_STRETCH, int(WATCH_GROWTH * run_log.samples)))
-        progress = agent.learn_q(table, rule(run_log.samples / most), max_samples=stretch)
-        run_log.note(progress.samples, progress.episodes, progress.returned)
-        if run_log.samples < most:
-            run_log.show(lambda: _greedy(table))
-    return run_log.close(_greedy(table))
 
+    def greedy() -> Floats:
+        return even_greedy(table.bounds, 0.0)
 
-def _greedy(table: QTable) -> Floats:
-    return even_greedy(table.bounds, 0.0)
+    while log.samples < samples:
+        now = rule(log.samples / samples)
+        if log.wants_policy():
+            log.policies.append((1.0 - now.epsilon) * greedy() + now.epsilon / shape[1])
+        stretch = min(samples - log.samples, max(LEAST_STEPS, int(WATCH_GROWTH * log.samples)))
+        progress = agent.learn_q(table, now, max_samples=stretch)
+        log.note(progress.samples, progress.episodes, progress.returned)
+        if log.samples < samples:
+            log.show(greedy)
+    return FinishedRun(log.close(greedy()), log.policies)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curious_explorer.explorers.curious_explorer import explore, uniform_policy
+from curious_explorer.explorers.curious_explorer import explore
+from curious_explorer.explorers.exploration import uniform_policy
 from curious_explorer.explorers.visits import FreshVisits, LearningVisits
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased

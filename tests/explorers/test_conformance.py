@@ -1,15 +1,33 @@
-"""One conformance suite for every method: a new one is tested by adding its name to `METHODS`.
+"""One conformance suite for every explorer: a new one is tested by adding its name to `METHODS`.
 
-What is particular to each method is tested in test_baselines_particular.py.
+The first part is about `explore`, which Algorithm 2 has as well; the second about explorers as optimizers. What is
+particular to each of them is tested in test_each_explorer.py and test_curious_explorer.py.
 """
 
 import numpy as np
 import pytest
 from proxy_world import Proxy
 
-from curious_explorer import FiniteMDP, ResetModel, TabularWorld, World, evaluate, solve
+from curious_explorer import (
+    TRPO,
+    Exploration,
+    FiniteMDP,
+    ModelBased,
+    Reinforce,
+    ResetModel,
+    TabularWorld,
+    World,
+    evaluate,
+    explore,
+    improve,
+    solve,
+    visitation,
+)
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps
+from curious_explorer.explorers.curious_explorer import CuriousExplorer
+from curious_explorer.explorers.exploration import Explorer
 from curious_explorer.explorers.methods import METHODS
+from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES
 from curious_explorer.learners.optimizer import Optimizer, Reward
 
 GAMMA = 0.9
@@ -30,9 +48,86 @@ WORLDS = {
 }
 
 
+PATIENT = {"updates": 1_000_000, "episodes": 5}
+EXPLORERS = {
+    **METHODS,
+    "ce-trpo": lambda: CuriousExplorer(TRPO(**PATIENT), rounds=4),
+    "ce-reinforce": lambda: CuriousExplorer(Reinforce(**PATIENT), rounds=4),
+    "ce-model-based": lambda: CuriousExplorer(ModelBased(), rounds=4),
+    "ce-r-max": lambda: CuriousExplorer(METHODS["r-max"](), rounds=4),
+}
+STOPS_EARLY = {"ce-model-based"}
+"""They end when nothing is left to learn."""
+every_explorer = pytest.mark.parametrize("name", EXPLORERS)
+
+
 def fraction_of_best(mdp, policy, gamma=GAMMA, rewards=None):
     best = mdp.start @ solve(mdp, gamma=gamma, rewards=rewards).values
     return float(mdp.start @ evaluate(mdp, policy, gamma=gamma, rewards=rewards) / best)
+
+
+# As explorers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("samples", [2_500, 7_001])
+@every_explorer
+def test_an_exploration_keeps_to_its_samples_and_leaves_resets_to_learn_from(name, samples, tmp_path):
+    mdp = WORLDS["DCL(3)"]
+    world = TabularWorld(mdp, seed=2)
+    explorer = EXPLORERS[name]()
+    assert isinstance(explorer, Explorer)
+    got = explore(world, explorer, gamma=GAMMA, samples=samples)
+    assert isinstance(got, Exploration)
+    assert got.samples == world.samples <= samples
+    assert got.samples == samples or name in STOPS_EARLY
+    assert 1 <= len(got.reset_model.policies) <= MOST_POLICIES
+    assert got.reset_model.distribution(mdp) @ np.ones(mdp.num_states) == pytest.approx(1.0)
+    assert got.model is None or 0 < got.model.tries.sum() <= samples
+    if got.policy is not None:
+        assert got.policy.shape == (mdp.num_states, mdp.num_actions)
+    again = ResetModel.load(got.reset_model.save(tmp_path / "resets"))
+    np.testing.assert_allclose(again.distribution(mdp), got.reset_model.distribution(mdp))
+    trained = improve(world, TRPO(updates=3, episodes=5), again, gamma=GAMMA, budget=2_000, evaluation_episodes=5)
+    assert trained.samples <= 2_000
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_resets_are_half_the_start_and_half_the_policies_it_acted_with(name):
+    mdp = WORLDS["DCL(3)"]
+    resets = explore(TabularWorld(mdp, seed=1), METHODS[name](), gamma=GAMMA, samples=4_000).reset_model
+    by_hand = np.mean([visitation(mdp, policy, gamma=GAMMA) for policy in resets.policies], axis=0)
+    np.testing.assert_allclose(resets.distribution(mdp), 0.5 * mdp.start + 0.5 * by_hand)
+    counts = np.bincount(resets.sample(TabularWorld(mdp, seed=2), 20_000), minlength=mdp.num_states) / 20_000
+    assert np.abs(counts - resets.distribution(mdp)).sum() < 0.05
+
+
+@every_explorer
+def test_the_same_seed_gives_the_same_exploration_watched_or_not(name):
+    mdp = WORLDS["CCT(4)"]
+    calls = []
+    runs = [
+        explore(TabularWorld(mdp, seed=seed), EXPLORERS[name](), gamma=GAMMA, samples=3_000, watch=watch)
+        for seed, watch in ((3, None), (3, lambda policy, used: calls.append((policy, used))))
+    ]
+    assert np.array_equal(*(np.array(run.reset_model.policies) for run in runs))
+    assert calls[0][1] == 0
+    assert (calls[0][0] == 1.0 / mdp.num_actions).all()
+    assert [used for _, used in calls] == sorted(used for _, used in calls)
+    assert calls[-1][1] == runs[1].samples
+
+
+@every_explorer
+def test_explorers_refuse_bad_input_before_a_step(name):
+    world = TabularWorld(WORLDS["CCT(4)"])
+    for changes, words in (({"gamma": 1.0}, "gamma"), ({"samples": 0}, "samples"), ({"rounds": 3}, "by itself")):
+        with pytest.raises(ValueError, match=words):
+            explore(world, EXPLORERS[name](), **({"gamma": GAMMA, "samples": 3_000} | changes))
+    with pytest.raises(ValueError, match="world is FiniteMDP"):
+        explore(WORLDS["CCT(4)"], EXPLORERS[name](), gamma=GAMMA, samples=3_000)
+    assert world.position() == {"samples": 0, "calls": 0}
+
+
+# As optimizers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -1,4 +1,4 @@
-"""R-MAX and E3: what was tried often enough is known, and everything else is worth going to."""
+"""E3: wander evenly in unknown states, and in known ones either try to escape to an unknown one or exploit."""
 
 from __future__ import annotations
 
@@ -9,76 +9,22 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Mask
 from curious_explorer.explorers.model_based_explorer import (
+    MOST_TRIES,
     NEVER,
-    Directions,
     ModelBasedExplorer,
+    NextPolicy,
     Strategy,
-    check_positive,
 )
+from curious_explorer.explorers.optimizing_explorer import check_positive
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import even_greedy, plan, problem
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
 
-MOST_TRIES = 1 << 40
-"""Theory may ask for more tries than fit an integer; this many are as good as never."""
-
 IMBALANCE = 0.1
 """Tries of a state's actions that differ by less than this share count as equal, so that thousands of them need not be
 looked at one by one; below ten tries it is exact."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RMax(ModelBasedExplorer):
-    """R-MAX (Brafman and Tennenholtz 2002): pairs tried fewer than m times are worth the most that can be earned.
-
-    Plans again whenever a pair becomes known. Known pairs are planned with all their tries, not only the first m.
-    """
-
-    known_after: int | None = 5
-    """m. Practical: 5, with which the lock of depth 20 takes some 8,300 steps. 1 is enough where nothing is random, and
-    where chance decides a lot 5 are not (RiverSwim at gamma 0.95, 20 seeds, within 1% of the best: 4 with m = 5,
-    14 with 10, all with 30). None takes the order of the published one (Strehl, Li and Littman 2009, from memory; its
-    constant is not given there, and is one here): (S + ln(S A / delta)) / (epsilon^2 (1 - gamma)^4) tries."""
-    epsilon: float = 0.1
-    """Accuracy for the published m, of values that are not normalised."""
-    delta: float = 0.05
-    """Risk for the published m."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "epsilon", "delta")
-        if self.known_after is not None:
-            check_count(self.known_after, "known_after", least=1)
-
-    def tries_needed(self, num_states: int, num_actions: int, gamma: float) -> int:
-        """How many tries make a pair known in a world of this size."""
-        if self.known_after is not None:
-            return self.known_after
-        scale = (self.epsilon * (1.0 - gamma) ** 2) ** 2
-        needed = (num_states + math.log(num_states * num_actions / self.delta)) / scale
-        return math.ceil(min(needed, MOST_TRIES))
-
-    def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return _RMaxStrategy(task, self.tries_needed(world.num_states, world.num_actions, task.gamma))
-
-
-class _RMaxStrategy:
-    def __init__(self, task: Task, known_after: int) -> None:
-        self._task, self._known_after = task, known_after
-        self._values: Floats | None = None
-
-    def directions(self, model: CountedModel, samples: int) -> Directions:
-        """Go where something is unknown, or to what pays."""
-        if self._values is None:
-            self._values = np.ones(model.num_states)
-        unknown = model.tries < self._known_after
-        settled = model.settled(self._task.reward, unknown, worth=1.0)
-        task = problem(model, model.rewards(self._task.reward), settled)
-        policy = plan(task, self._task.gamma, self._values).policy
-        return Directions(policy, np.where(unknown, self._known_after - model.tries, NEVER))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +74,7 @@ class E3Strategy:
         self._earnings: Floats = np.zeros(0)
         self._policy: Floats = np.zeros((0, 0))
 
-    def directions(self, model: CountedModel, samples: int) -> Directions:
+    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
         """Wander, escape or exploit, state by state."""
         known = (model.tries >= self._known_after).all(axis=1) | model.terminal
         if self._known is None or (known != self._known).any():
@@ -137,7 +83,7 @@ class E3Strategy:
         most = np.floor((1.0 + IMBALANCE) * model.tries.min(axis=1, keepdims=True)).astype(np.int64)
         wandering = even_greedy((model.tries <= most).astype(np.float64), 0.0)
         policy = np.where(known[:, None], self._policy, wandering)
-        return Directions(policy, np.where(known[:, None], NEVER, np.maximum(1, most + 1 - model.tries)))
+        return NextPolicy(policy, np.where(known[:, None], NEVER, np.maximum(1, most + 1 - model.tries)))
 
     def _replan(self, model: CountedModel, known: Mask) -> None:
         if self._known is None:

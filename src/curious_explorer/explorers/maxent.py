@@ -1,0 +1,53 @@
+"""MaxEnt: a cover of policies whose mixture has the largest entropy of visits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.explorers.optimizing_explorer import check_positive
+from curious_explorer.explorers.policy_cover import Cover, CoverExplorer
+from curious_explorer.learners.optimizer import Reward, Task
+from curious_explorer.worlds.roll_in import RollIn
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxEnt(CoverExplorer):
+    """Provably efficient maximum entropy exploration (Hazan, Kakade, Singh and Van Soest 2019).
+
+    Frank-Wolfe steps towards the mixture of policies whose visitation has the largest entropy: the next policy learns,
+    from the start, for the reward -ln(d(s) + sigma), d being the mixture's visitation, and joins with weight `rate`.
+    """
+
+    sigma: float = 0.001
+    """What is added to visitation before the logarithm (published: of the order of the accuracy; ours)."""
+    rate: float | None = None
+    """The weight of a policy when it joins, as published; None makes all count alike: 1 / (t + 1) in round t."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, "sigma", *([] if self.rate is None else ["rate"]))
+        if self.rate is not None and self.rate > 1.0:
+            raise ValueError(f"rate is {self.rate!r}, expected at most 1")
+
+    def entropy_reward(self, visitation: Floats) -> Floats:
+        """-ln(d + sigma), shifted and scaled so that zero visitation pays one and all of it zero, shape (S,)."""
+        most, least = -np.log(self.sigma), -np.log(1.0 + self.sigma)
+        reward: Floats = np.clip((-np.log(visitation + self.sigma) - least) / (most - least), 0.0, 1.0)
+        return reward
+
+    def round_reward(self, cover: Cover, task: Task) -> Reward:
+        """More for a state the less the mixture goes there."""
+        return Reward.of_states(self.entropy_reward(cover.state_visitation()), cover.policies[0].shape[1])
+
+    def round_reset(self, cover: Cover) -> RollIn:
+        """The start, as published."""
+        return RollIn.from_start()
+
+    def new_weights(self, cover: Cover) -> Floats:
+        """The new policy takes its share from all others."""
+        count = len(cover.policies)
+        rate = 1.0 / count if self.rate is None or count == 1 else self.rate
+        return np.append((1.0 - rate) * cover.weights, rate)

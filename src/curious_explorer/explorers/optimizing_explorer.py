@@ -1,0 +1,126 @@
+"""Explorers that are optimizers, too: one run that learns for a reward gives a policy, and resets to where it went.
+
+Called as an optimizer, an explorer hands out the policy. As an explorer it learns for the world's own reward and hands
+out a reset model as well: half the start, half where the policies stop that it acted with, each walked from the start.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.validation import check_count
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.visit import Reset
+from curious_explorer.worlds.world import World, check_world
+
+MOST_POLICIES = 20
+"""How many policies a reset model keeps of a run, evenly spaced in samples."""
+
+
+class FinishedRun(NamedTuple):
+    """What one run leaves behind."""
+
+    result: OptimizerResult
+    policies: Sequence[Floats]  # that it acted with, (S, A) each
+    visited: Sequence[Floats] = ()  # where those go from the start, (S,) each, where that was measured
+    model: CountedModel | None = None  # what was counted, where anything was
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizingExplorer(ABC):
+    """What every explorer of this kind can be told, and its two ways to be called."""
+
+    steps: int = 100_000
+    """How many steps to take where no budget is given."""
+    horizon: int | None = None
+    """After how many steps an episode is given up for another; by default where gamma**horizon is 0.01."""
+
+    def __post_init__(self) -> None:
+        check_count(self.steps, "steps", least=1)
+        if self.horizon is not None:
+            check_count(self.horizon, "horizon", least=1)
+
+    @abstractmethod
+    def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:
+        """Explore and learn for exactly so many samples."""
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None = None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Learn for the whole budget; see `Optimizer`."""
+        task = check_unit_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        return self.run(world, task, task.budget or self.steps, watch).result
+
+    def explore(
+        self, world: World, *, gamma: float, samples: int | None = None, watch: Watch | None = None
+    ) -> Exploration:
+        """Explore for the world's own reward; see `Explorer`."""
+        check_world(world)
+        samples = check_count(self.steps if samples is None else samples, "samples", least=1)
+        task = check_unit_task(world, None, gamma=gamma, reward=None, budget=samples)
+        run = self.run(world, task, samples, watch)
+        discretisation = world.stored_discretisation()
+        resets = ResetModel(
+            run.policies, gamma=task.gamma, visited=run.visited, chained=False, discretisation=discretisation
+        )
+        return Exploration(
+            (),
+            task.gamma,
+            reset_model=resets,
+            samples=run.result.samples,
+            policy=run.result.policy,
+            model=run.model,
+            discretisation=discretisation,
+        )
+
+    def horizon_for(self, gamma: float) -> int:
+        """The horizon at a discount."""
+        return self.horizon or default_horizon(gamma)
+
+
+def check_unit_task(
+    world: World, reset: Reset | RollIn | None, *, gamma: float, reward: Reward | None, budget: int | None
+) -> Task:
+    """A task whose rewards lie in [0, 1]: optimism needs to know the most that can be earned."""
+    task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+    if task.reward is not None:
+        outside = np.argwhere((task.reward.table < 0.0) | (task.reward.table > 1.0))
+        if len(outside):
+            state, action = (int(index) for index in outside[0])
+            raise ValueError(
+                f"the reward of state {state}, action {action} is {task.reward.table[state, action]}, expected a "
+                "number in [0, 1]; scale the table, because this method takes one for the most that can be earned"
+            )
+    return task
+
+
+def check_positive(settings: object, *names: str) -> None:
+    """Refuse settings that are not positive, finite numbers."""
+    for name in names:
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
+            raise ValueError(f"{name} is {value!r}, expected a positive number")
+
+
+def check_growth(growth: float) -> None:
+    """Refuse a growth that is negative."""
+    if not 0.0 <= growth < float("inf"):
+        raise ValueError(f"growth is {growth!r}, expected zero (plan again after every try) or a positive number")
