@@ -9,7 +9,7 @@ from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 
 class StackedWorlds:
-    """`ManyWorlds` made of B `TabularWorld`s, asked one after the other."""
+    """`SeededWorlds` made of B `TabularWorld`s, asked one after the other."""
 
     def __init__(self, mdps, seeds):
         self.worlds = [TabularWorld(mdp, seed=seed) for mdp, seed in zip(mdps, seeds, strict=True)]

@@ -38,7 +38,7 @@ try:
     import torch
     from torch import Tensor
 
-    from curious_explorer.gpu.many_worlds import FROM_START, ManyRollIns, ManyWorlds
+    from curious_explorer.gpu.many_worlds import FROM_START, ManyRollIns, SeededWorlds
     from curious_explorer.gpu.softmax_steps import Sums, ascend, natural_steps, uniform_actors
 except ModuleNotFoundError as error:
     raise BackendError(
@@ -116,7 +116,7 @@ class ManyExplorations:
 
 
 def explore_many(
-    worlds: ManyWorlds,
+    worlds: SeededWorlds,
     optimizer: TRPO | Reinforce,
     *,
     gamma: float,
@@ -178,7 +178,7 @@ def resets(policies: Sequence[Tensor], gamma: float, weighting: str) -> ManyRoll
 
 
 def improve_many(
-    worlds: ManyWorlds,
+    worlds: SeededWorlds,
     optimizer: TRPO | Reinforce,
     reset: ManyRollIns | None,
     *,
@@ -205,7 +205,7 @@ def improve_many(
 
 
 def many_thresholds(
-    thresholds: Thresholds | Sequence[Thresholds], rounds: int, worlds: ManyWorlds
+    thresholds: Thresholds | Sequence[Thresholds], rounds: int, worlds: SeededWorlds
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """beta_n of every run, shape (N, B), checked before any work begins."""
     each = list(thresholds) if isinstance(thresholds, Sequence) else [thresholds] * worlds.num_runs
@@ -258,7 +258,7 @@ class ManyResults:
 
 
 def learn_many(
-    worlds: ManyWorlds,
+    worlds: SeededWorlds,
     optimizer: TRPO | Reinforce,
     reset: ManyRollIns,
     *,

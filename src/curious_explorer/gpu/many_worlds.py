@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -68,55 +68,6 @@ class ManyStatistics(NamedTuple):
     mean_return: Tensor  # (B,): of the episodes run, discounted, not normalised; zero where there were none
     episodes: Tensor  # (B,), int64: how many were run; fewer than asked for where the budget ended
     samples: Tensor  # (B,), int64: every step taken, roll-ins included
-
-
-class ManyWorlds(Protocol):
-    """B worlds that can be restarted and stepped, all at once."""
-
-    @property
-    def num_runs(self) -> int:
-        """B."""
-
-    @property
-    def num_states(self) -> int:
-        """How many states there are."""
-
-    @property
-    def num_actions(self) -> int:
-        """How many actions there are in every state."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors live."""
-
-    @property
-    def samples(self) -> Tensor:
-        """How many steps each run has taken so far, shape (B,), int64."""
-
-    def walk_counts(self, roll_in: ManyRollIns, count: int) -> Tensor:
-        """How many of ``count`` walks of every run end in each state, shape (B, S), int64."""
-
-    def episodes(
-        self,
-        policy: Tensor,
-        *,
-        episodes: int,
-        horizon: int,
-        gamma: float,
-        reset: ManyRollIns,
-        rewards: Tensor | None,
-        combine: str,
-        critic: Tensor,
-        trace: float,
-        max_samples: Tensor | None,
-    ) -> ManyStatistics:
-        """Run a batch of episodes in every run; arguments as in `World.episodes`, with a leading dimension B.
-
-        ``max_samples`` has shape (B,), int64. A run that may take no step takes none, and uses up no stream.
-        """
-
-    def check(self) -> None:
-        """Raise if a run found nowhere to start; to ask is to wait for the device."""
 
 
 class SeededWorlds:
@@ -189,7 +140,10 @@ class SeededWorlds:
         trace: float,
         max_samples: Tensor | None,
     ) -> ManyStatistics:
-        """Run a batch of episodes in every run; see `ManyWorlds.episodes`."""
+        """Run a batch of episodes in every run; arguments as in `EpisodeBatch`, with a leading dimension B.
+
+        ``max_samples`` has shape (B,), int64. A run that may take no step takes none, and uses up no stream.
+        """
         batch = episode_statistics_batch(
             self._model,
             prepare_policies(self._model, policy, composed=False),

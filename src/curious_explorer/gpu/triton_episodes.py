@@ -86,27 +86,12 @@ def episode_statistics_batch(
     record: bool = False,
     launch: Launch | None = None,
 ) -> BatchStatistics:
-    """Run ``episodes`` episodes of each run and add up their statistics; see `World.episodes` for what they mean.
+    """Run ``episodes`` episodes of each run and add up their statistics; arguments as in `EpisodeBatch`.
 
-    Args:
-        model: where to act.
-        policy: what to follow, B policies (or one, shared).
-        roll_ins: where episodes begin, of B runs (or one, shared).
-        keys: shape (B,), one stream for each run; see `stream_keys`.
-        episodes: E, how many for each run.
-        horizon: after how many steps an episode is cut off.
-        gamma: the discount of returns and advantages.
-        rewards: (B, S, A) or (1, S, A) float64, in place of the world's own; None for the world's own.
-        combine: "replace" pays ``rewards``, "max" the larger of ``rewards`` and the world's own.
-        critic: (B, S) or (1, S) float64, predicted values; zero if None.
-        trace: lambda of generalised advantage estimation.
-        weight_decay: step t of an episode enters the sums with this factor to the power t.
-        credited: how many steps of an episode enter the sums; all if None.
-        max_samples: the number of steps, roll-ins included, that a run may not exceed: one for all, or (B,) int64.
-            With a limit the call looks once at the device's results, and runs again if a limit was passed.
-        occupancy: whether to add up discounted visits; a little faster without.
-        record: whether to count how often each transition was taken.
-        launch: how to lay out the kernel.
+    Policies, roll-ins, rewards (B, S, A) and critics (B, S) are those of B runs, or one that all share; ``keys`` (B,)
+    has a stream for each run (see `stream_keys`). ``max_samples`` is one for all, or (B,) int64: with a limit the call
+    looks once at the device's results, and runs again if a limit was passed. Without ``occupancy``, the discounted
+    visits, it is a little faster.
     """
     if combine not in ("replace", "max"):
         raise ValueError(f"combine is {combine!r}, expected 'replace' or 'max'")

@@ -84,17 +84,10 @@ def walk_batch(
 ) -> BatchWalks:
     """Walk numbers 0 to ``count - 1`` of each run, in one launch.
 
-    Args:
-        model: where to walk.
-        roll_ins: what to walk; of B runs, or of one that all keys share.
-        keys: shape (B,), one stream for each run; see `stream_keys`.
-        count: how many walks for each run.
-        composed: whether to walk by composed tables; None means where `pays_to_compose` says so. The two ways use
-            other draws, so they end in other states.
-        ends: whether to return where each walk ended, (B, count) int32.
-        counts: whether to return how many ended in each state, (B, S) int64.
-        add_runs: whether the counts of all runs are added up, to shape (S,).
-        launch: how to lay out the kernel.
+    Roll-ins are of B runs, or of one that all share; ``keys`` (B,) has a stream for each run (see `stream_keys`).
+    ``composed`` says whether to walk by composed tables, None where `pays_to_compose` says so: the two ways use other
+    draws, so they end in other states. Asked for are ``ends``, where each walk ended, and ``counts``, how many ended in
+    each state, with ``add_runs`` those of all runs together.
     """
     runs = check_runs(keys, roll_ins=roll_ins.policies)
     if composed is None:

@@ -24,9 +24,9 @@ from curious_explorer.studies.presets import CellSettings
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from curious_explorer.gpu.many_worlds import ManyWorlds
+    from curious_explorer.gpu.many_worlds import SeededWorlds
 
-MakeWorlds = Callable[[FiniteMDP, Sequence[int]], "ManyWorlds"]
+MakeWorlds = Callable[[FiniteMDP, Sequence[int]], "SeededWorlds"]
 
 SOLVED = 0.9
 """A seed has solved its cell if its policy is worth this fraction of the best possible value."""
