@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
-from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
+from curious_explorer.storage import Format, check_size, decode, encode, read_json, write_atomically, write_json
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, as_table
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
@@ -62,8 +62,6 @@ def write_reset_files(
     content = encode(TABLES, {}, arrays)
     name = f"policies-{_digest(content)[:16]}.npz"
     header = {
-        "format": FORMAT.name,
-        "version": FORMAT.version,
         "num_states": tables[0].shape[0],
         "num_actions": tables[0].shape[1],
         "policies": [names.get(place, TABLE) for place in range(len(policies))],
@@ -78,7 +76,7 @@ def write_reset_files(
     for place, network in networks.items():
         write_atomically(target / names[place], network)
     write_atomically(target / name, content)
-    write_atomically(target / FILE, json.dumps(header, indent=2, allow_nan=False) + "\n")
+    write_json(target / FILE, FORMAT, header)
     _remove_stale(target, {name, *names.values()})
     return target
 
@@ -95,8 +93,7 @@ def read_reset_files(folder: str | Path, cell_function: Callable[[Any], Any] | N
     if not (source / FILE).is_file():
         raise ResetModelError(f"{source} holds no reset model: there is no {FILE} in it; save one with ResetModel.save")
     try:
-        header = check_header(parse_strictly((source / FILE).read_bytes()), FORMAT, _KEYS)
-        return _read(source, header, cell_function)
+        return _read(source, read_json(source / FILE, FORMAT, _KEYS), cell_function)
     except (ValueError, OSError, MemoryError, OverflowError, RecursionError, KeyError, TypeError) as error:
         raise ResetModelError(f"{source} cannot be read as a reset model: {error}") from error
 

@@ -6,14 +6,13 @@ it took does depend on that, and stands in a small file beside it, written first
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 
 from curious_explorer.errors import StudyError
-from curious_explorer.storage import Format, check_header, check_size, decode, encode, parse_strictly, write_atomically
+from curious_explorer.storage import Format, check_size, decode, encode, read_json, write_atomically, write_json
 from curious_explorer.studies.comparison.comparison_run import ComparisonRun, Job
 from curious_explorer.studies.paper_run_files import safe_name
 
@@ -36,8 +35,7 @@ def save_run(folder: Path, run: ComparisonRun) -> Path:
     """Write a run's files."""
     path = run_path(folder, run.job)
     path.parent.mkdir(parents=True, exist_ok=True)
-    taken = {"format": TIME.name, "version": TIME.version, "seconds": run.seconds}
-    write_atomically(time_path(folder, run.job), json.dumps(taken) + "\n")
+    write_json(time_path(folder, run.job), TIME, {"seconds": run.seconds})
     header = {**run.job._asdict(), "coverage": run.coverage, "used": run.used}
     return write_atomically(path, encode(RUN, header, {"samples": run.samples, "scores": run.scores}))
 
@@ -59,7 +57,7 @@ def load_run(folder: Path, job: Job) -> ComparisonRun:
         coverage = _number(header["coverage"], "coverage")
         used = check_size(header, "used", least=0)
         path = time_path(folder, job)
-        seconds = _number(check_header(parse_strictly(path.read_bytes()), TIME, {"seconds"})["seconds"], "seconds")
+        seconds = _number(read_json(path, TIME, {"seconds"})["seconds"], "seconds")
     except (ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
         raise StudyError(
             f"{path} cannot be read: {error}; delete {run_path(folder, job).name} and its .time.json there and use "
