@@ -22,10 +22,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
-from curious_explorer.studies.executors.local import available_cores
-from curious_explorer.studies.paper_summary import results_csv, summary_text
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies.executors import available_cores
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_results import results_csv, summary_text
+from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 
 @dataclass(frozen=True)

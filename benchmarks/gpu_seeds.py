@@ -1,9 +1,9 @@
-"""``python -m benchmarks.gpu_seeds``: the paper's d = 20 cells with a thousand seeds each, exploration and learning.
+"""``python -m benchmarks.gpu_seeds``: the paper's d = 20 with a thousand seeds, exploration and learning.
 
-For each cell: how long it took, samples a second, the share of seeds that solve it with Curious Explorer and without,
-and quantiles over seeds. Writes ``seeds.json`` and the distribution over seeds as a figure. ``--twins K`` also runs K
-seeds one by one on the CPU and prints how many of them end where the batch did. ``--draw FOLDER`` draws the figure of
-an earlier run, for machines that have a GPU but no Matplotlib.
+For each experiment: how long it took, samples a second, the share of seeds that solve it with Curious Explorer and
+without, and quantiles over seeds. Writes ``seeds.json`` and the distribution over seeds as a figure. ``--twins K`` also
+runs K seeds one by one on the CPU and prints how many of them end where the batch did. ``--draw FOLDER`` draws the
+figure of an earlier run, for machines that have a GPU but no Matplotlib.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ import numpy as np
 
 from curious_explorer import TabularWorld, explore, improve
 from curious_explorer.storage import write_atomically
-from curious_explorer.studies.figures.canvas import save_figure
-from curious_explorer.studies.figures.seeds import draw_seeds
-from curious_explorer.studies.paper_grid import ENVIRONMENTS, OPTIMIZERS, Cell, grid
-from curious_explorer.studies.presets import PRESETS, CellSettings, settings_of
-from curious_explorer.studies.seed_runs import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_cell_for_seeds
+from curious_explorer.studies.figures import save_figure
+from curious_explorer.studies.paper_experiments import (
+    ENVIRONMENTS,
+    OPTIMIZERS,
+    PRESETS,
+    Experiment,
+    ExperimentSettings,
+    grid,
+    settings_of,
+)
+from curious_explorer.studies.paper_figures import draw_seeds
+from curious_explorer.studies.seed_runs import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_seeds
 
 PHASES = {
     "exploration": "exploration",
@@ -33,16 +40,16 @@ PHASES = {
 }
 
 
-def print_table(cells: list[SeedRuns], machine: str) -> None:
-    seeds = len(cells[0].seeds)
+def print_table(experiments: list[SeedRuns], machine: str) -> None:
+    seeds = len(experiments[0].seeds)
     print(f"\nFraction of the best possible value, from the start; {seeds:,} seeds, {machine}; solved: >= {SOLVED}")
     quantiles = "".join(f"{share:>8.0%}" for share in QUANTILES)
-    print(f"{'cell':<18}{'phase':<16}{'s':>8}{'steps':>10}{'steps/s':>10}{'solved':>9}{'mean':>8}{quantiles}")
-    for runs in cells:
+    print(f"{'experiment':<18}{'phase':<16}{'s':>8}{'steps':>10}{'steps/s':>10}{'solved':>9}{'mean':>8}{quantiles}")
+    for runs in experiments:
         described = runs.described()["arms"]
         for phase, seconds in runs.seconds.items():
             steps = int(runs.samples[phase].sum())
-            line = f"{runs.cell.name:<18}{PHASES[phase]:<16}{seconds:>8.2f}{steps:>10.3g}{steps / seconds:>10.3g}"
+            line = f"{runs.experiment.name:<18}{PHASES[phase]:<16}{seconds:>8.2f}{steps:>10.3g}{steps / seconds:>10.3g}"
             if phase in described:
                 arm = described[phase]
                 line += f"{arm['solved']:>9.1%}{arm['mean']:>8.3f}"
@@ -50,11 +57,11 @@ def print_table(cells: list[SeedRuns], machine: str) -> None:
             print(line)
 
 
-def twin_values(cell: Cell, settings: CellSettings, count: int) -> list[float]:
+def twin_values(experiment: Experiment, settings: ExperimentSettings, count: int) -> list[float]:
     """The values that the first seeds reach alone, with Curious Explorer, as fractions of the best."""
     import torch
 
-    mdp = cell.mdp(LABELS)
+    mdp = experiment.mdp(LABELS)
     policies = []
     for seed in range(count):
         world = TabularWorld(mdp, seed=seed)
@@ -75,13 +82,13 @@ def twin_values(cell: Cell, settings: CellSettings, count: int) -> list[float]:
     return [float(value) for value in exact_values(mdp, torch.from_numpy(np.array(policies)), settings.gamma)]
 
 
-def compare_twins(runs: SeedRuns, settings: CellSettings, count: int) -> None:
+def compare_twins(runs: SeedRuns, settings: ExperimentSettings, count: int) -> None:
     began = time.perf_counter()
-    alone = np.array(twin_values(runs.cell, settings, count)) / runs.optimal
+    alone = np.array(twin_values(runs.experiment, settings, count)) / runs.optimal
     seconds = (time.perf_counter() - began) / count
     batched = runs.values["with_ce"][:count]
     print(
-        f"{runs.cell.name}: of {count} seeds run alone on the CPU ({seconds:.2f} s each) "
+        f"{runs.experiment.name}: of {count} seeds run alone on the CPU ({seconds:.2f} s each) "
         f"{(np.abs(alone - batched) < 1e-6).sum()} end with the batch's value to 1e-6; "
         f"{(alone >= SOLVED).sum()} solve alone, {(batched >= SOLVED).sum()} in the batch"
     )
@@ -98,8 +105,8 @@ def machine_of(device: str | None) -> str:
 def draw(folder: Path) -> None:
     """The figure of what ``seeds.json`` in a folder says."""
     described = json.loads((folder / "seeds.json").read_text())
-    cells = [SeedRuns.from_described(cell) for cell in described["cells"]]
-    for path in save_figure(draw_seeds(cells), folder / f"seeds-{cells[0].cell.depth}"):
+    experiments = [SeedRuns.from_described(experiment) for experiment in described["experiments"]]
+    for path in save_figure(draw_seeds(experiments), folder / f"seeds-{experiments[0].experiment.depth}"):
         print(f"wrote {path}")
 
 
@@ -125,29 +132,32 @@ def main() -> None:
     from curious_explorer.gpu.many_worlds import SeededWorlds
 
     began = time.perf_counter()
-    cells = []
-    for cell in grid(given.environments, [given.depth], given.optimizers):
-        settings = settings_of(given.preset, cell)
+    experiments = []
+    for experiment in grid(given.environments, [given.depth], given.optimizers):
+        settings = settings_of(given.preset, experiment)
         make = partial(SeededWorlds, device=given.device)
-        cells.append(run_cell_for_seeds(cell, range(given.seeds), settings, make_worlds=make))
-        print(f"{cell.name}: {cells[-1].total_seconds:.1f} s, {cells[-1].total_samples:.3g} steps", flush=True)
+        experiments.append(run_seeds(experiment, range(given.seeds), settings, make_worlds=make))
+        print(
+            f"{experiment.name}: {experiments[-1].total_seconds:.1f} s, {experiments[-1].total_samples:.3g} steps",
+            flush=True,
+        )
     seconds = time.perf_counter() - began
     machine = machine_of(given.device)
-    print_table(cells, machine)
-    steps = sum(runs.total_samples for runs in cells)
-    print(f"all cells: {seconds:.1f} s, {steps:.3g} steps, {steps / seconds:.3g} steps/s, compilation included")
+    print_table(experiments, machine)
+    steps = sum(runs.total_samples for runs in experiments)
+    print(f"all experiments: {seconds:.1f} s, {steps:.3g} steps, {steps / seconds:.3g} steps/s, compilation included")
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
         described = {"machine": machine, "preset": given.preset, "seconds": seconds}
-        described["cells"] = [runs.described() for runs in cells]
+        described["experiments"] = [runs.described() for runs in experiments]
         write_atomically(given.out / "seeds.json", json.dumps(described) + "\n")
         if importlib.util.find_spec("matplotlib") is None:
             print(f"no Matplotlib here; draw elsewhere by python -m benchmarks.gpu_seeds --draw {given.out}")
         else:
             draw(given.out)
     if given.twins:
-        for runs in cells:
-            compare_twins(runs, settings_of(given.preset, runs.cell), given.twins)
+        for runs in experiments:
+            compare_twins(runs, settings_of(given.preset, runs.experiment), given.twins)
 
 
 if __name__ == "__main__":

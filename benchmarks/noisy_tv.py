@@ -19,9 +19,9 @@ from rich.table import Table
 
 from curious_explorer import TRPO, TabularWorld, explore, visitation
 from curious_explorer.environments import noisy_tv
-from curious_explorer.studies.comparison.compare_study import compare
-from curious_explorer.studies.comparison.comparison_grid import TARGET, Comparison
-from curious_explorer.studies.comparison.comparison_summary import Results
+from curious_explorer.studies.comparison_results import ComparisonResults
+from curious_explorer.studies.comparison_run import TARGET, Comparison
+from curious_explorer.studies.comparison_study import compare
 
 GAMMA, ROUNDS, STEPS = 0.95, 20, 50_000
 BUDGET = 100_000
@@ -30,7 +30,7 @@ HEIGHT = WIDTH = 10
 TV_CELL = 1 * WIDTH + 1  # row 1, column 1, as in the environment
 
 
-def samples_table(results: Results) -> Table:
+def samples_table(results: ComparisonResults) -> Table:
     """Median samples to the target, with the interval, and the factor that the pictures cost."""
     names = list(results.budgets)
     table = Table(

@@ -15,9 +15,8 @@ from rich.table import Table
 
 from curious_explorer import TabularWorld, evaluate, solve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
-from curious_explorer.studies.executors.executor import Executor
-from curious_explorer.studies.executors.local import Processes
+from curious_explorer.studies.executors import Executor, Processes
+from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -18,8 +18,8 @@ from rich.table import Table
 from benchmarks.gym_studies.jobs import Run, run_named
 from benchmarks.gym_studies.tabular import TABULAR_TASKS
 from benchmarks.gym_studies.tasks import TASKS
-from curious_explorer.studies.executors.choosing import EXECUTORS, make_executor
-from curious_explorer.studies.executors.local import available_cores
+from curious_explorer.studies.executors import available_cores
+from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 ARMS = {
     "plain": "from the start",

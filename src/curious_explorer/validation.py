@@ -7,7 +7,8 @@ through long arrays in blocks, so that they take next to no memory of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -234,3 +235,13 @@ def check_seed(seed: Any) -> int:
     if value >= 2**64:
         raise ValueError(f"seed is {value}, expected a whole number below 2**64")
     return value
+
+
+def check_name(given: str, known: Iterable[str], what: str) -> str:
+    """A name that is known; otherwise the error suggests the nearest one that is."""
+    names = list(known)
+    if given in names:
+        return given
+    nearest = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.4)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ValueError(f"{what} is {given!r}, expected one of {', '.join(map(repr, names))}{hint}")

@@ -97,7 +97,7 @@ def test_explore_keeps_to_its_samples_and_goes_on_where_it_stood(tmp_path, monke
     assert len(exploration.rounds) == 3
     assert 0.8 * 9_000 < exploration.samples <= 9_000
     assert f"{exploration.samples:,} samples" in told
-    described = json.loads((whole / "environment.json").read_text())["discretisation"]
+    described = json.loads((whole / "environment.json").read_text())["settings"]
     assert (described["environment"], described["cells"]["bins"]) == ("MountainCar-v0", [6, 6])
     assert (whole / "visited.png").read_bytes().startswith(b"\x89PNG")
     assert ResetModel.load(whole / "reset_model").num_states == 36
@@ -130,7 +130,7 @@ def test_a_folder_in_which_nothing_was_finished_can_be_tried_again_with_other_ce
     assert "--max-cells" in refused(monkeypatch, capsys, *words, "--max-cells", "2")
     call(*words, "--max-cells", "2000")
     told = refused(monkeypatch, capsys, *words, "--max-cells", "3000")
-    assert "or one seen in another way: cells.max_cells is 2000 there and 3000 here" in told
+    assert "cells.max_cells is 2000 there and 3000 here" in told
 
 
 def test_a_table_is_used_where_there_is_one_unless_told_otherwise(tmp_path, monkeypatch, capsys):

@@ -21,15 +21,11 @@ from curious_explorer import FiniteMDP, TabularWorld, evaluate, solve
 from curious_explorer.environments import bidirectional_lock, combination_lock
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.errors import StudyError
-from curious_explorer.studies.comparison import statistics
-from curious_explorer.studies.comparison.ce_methods import CE_METHODS
-from curious_explorer.studies.comparison.compare_study import compare
-from curious_explorer.studies.comparison.comparison_grid import Comparison
-from curious_explorer.studies.comparison.comparison_loading import load_results
-from curious_explorer.studies.comparison.comparison_run import Job, run_job
-from curious_explorer.studies.comparison.methods import METHODS
-from curious_explorer.studies.comparison.scoring import Scorer, reachable
-from curious_explorer.studies.page.comparison_page import command_of, comparison_data, lead
+from curious_explorer.studies import statistics
+from curious_explorer.studies.comparison_methods import CE_METHODS, METHODS
+from curious_explorer.studies.comparison_run import Comparison, ComparisonJob, Scorer, reachable, run_job
+from curious_explorer.studies.comparison_study import compare, load_results
+from curious_explorer.studies.page.study_pages import comparison_data, comparison_lead
 from curious_explorer.worlds.wrappers import SeenStates
 
 CLI = [sys.executable, "-m", "curious_explorer.cli"]
@@ -205,12 +201,12 @@ def test_noting_states_changes_nothing():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_be_compared(method):
-    run = run_job(Job(method, "cct/3", 1, 9_000, 0.9))
+    run = run_job(ComparisonJob(method, "cct/3", 1, 9_000, 0.9))
     assert 0 < run.used <= 9_000
     assert run.samples[0] == 0
     assert (np.diff(run.samples) >= 0).all()
     assert 0.0 < run.coverage <= 1.0
-    again = run_job(Job(method, "cct/3", 1, 9_000, 0.9))
+    again = run_job(ComparisonJob(method, "cct/3", 1, 9_000, 0.9))
     assert np.array_equal(run.scores, again.scores)
     assert np.array_equal(run.samples, again.samples)
 
@@ -242,7 +238,9 @@ def test_files_say_what_happened(whole):
     assert len(rows) == 3 * 2 * 3
     assert {row["budget"] for row in rows if row["environment"] == "dcl/2"} == {"9000"}
     for row in rows:
-        job = Job(row["method"], row["environment"], int(row["seed"]), int(row["budget"]), float(row["gamma"]))
+        job = ComparisonJob(
+            row["method"], row["environment"], int(row["seed"]), int(row["budget"]), float(row["gamma"])
+        )
         if job.seed == 1:
             run = run_job(job)
             assert float(row["score"]) == run.scores[-1]
@@ -297,12 +295,12 @@ def test_the_page_says_what_the_data_say(whole_folder):
     assert [each["name"] for each in data["environments"]] == ["cct/3", "dcl/2"]
     assert all(data["improvement"]["final_score"][place][place] is None for place in range(3))
     fewest = results.summary["environments"]["cct/3"]["model-based"]["samples_to_target"]
-    assert f"model-based on cct/3 ({fewest:,.0f})" in lead(results)
+    assert f"model-based on cct/3 ({fewest:,.0f})" in comparison_lead(results)
 
 
 @pytest.mark.parametrize("settings", [TINY, {**TINY, "environments": ("cct/3", "dcl/2"), "gamma": 0.9}])
 def test_the_command_on_the_page_is_the_same_comparison(settings):
-    words = command_of(Comparison(**settings)).split()[2:]
+    words = Comparison(**settings).command.split()[2:]
     given = dict(zip(words[::2], words[1::2], strict=True))
     again = Comparison(
         methods=tuple(given["--methods"].split(",")),
@@ -315,7 +313,7 @@ def test_the_command_on_the_page_is_the_same_comparison(settings):
 
 
 def test_without_plotly_there_is_everything_but_the_page(tmp_path, monkeypatch):
-    from curious_explorer.studies.comparison import compare_study as report
+    from curious_explorer.studies import comparison_study as report
 
     monkeypatch.setattr(report, "find_spec", lambda name: None)
     compare(Comparison(methods=("reinforce",), environments=("dcl/2",), seeds=1, budget=1_000), tmp_path / "out")

@@ -11,15 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 from curious_explorer.cli.app import app
-from curious_explorer.cli.executor_options import chosen_executor
+from curious_explorer.cli.terminal import chosen_executor
 from curious_explorer.errors import ExecutorError
-from curious_explorer.studies.comparison.compare_study import compare
-from curious_explorer.studies.comparison.comparison_grid import Comparison
-from curious_explorer.studies.executors.choosing import make_executor, near_the_files
-from curious_explorer.studies.executors.local import Inline, Processes, available_cores
-from curious_explorer.studies.executors.ray_connection import Needs, check_reachable, resolved
-from curious_explorer.studies.paper_summary import summary_text
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies.comparison_run import Comparison
+from curious_explorer.studies.comparison_study import compare
+from curious_explorer.studies.executors import Inline, Processes, available_cores
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_results import summary_text
+from curious_explorer.studies.ray_executor import Needs, check_reachable, resolved
+from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.runner import local_executor, make_executor
 
 TINY = Study(depths=(2,), optimizers=("trpo",), seeds=2)
 
@@ -114,8 +115,8 @@ def test_any_object_with_the_methods_is_an_executor(tmp_path):
     assert summary_text(runs) == summary_text(conduct(TINY, tmp_path / "inline"))
     assert conduct(TINY, tmp_path / "mine", resume=True, executor=mine)
     assert mine.done.count("checked") == 1, "with nothing left to do, nobody need be there to do it"
-    assert near_the_files(mine) == Processes()
-    assert near_the_files(Inline()) == Inline()
+    assert local_executor(mine) == Processes()
+    assert local_executor(Inline()) == Inline()
 
 
 # The command line ---------------------------------------------------------------------------------------------------

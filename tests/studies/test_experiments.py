@@ -1,40 +1,53 @@
-"""Cells, presets, runs and what is said about them."""
+"""Experiments, presets, runs and what is said about them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from curious_explorer.learners.trpo import TRPO
-from curious_explorer.studies.figures.evolution import reached_shares, rounds_shown
-from curious_explorer.studies.findings import NOT_REPRODUCED, PAST, REPRODUCED, judge, paper_says
-from curious_explorer.studies.paper_grid import Cell, grid
-from curious_explorer.studies.paper_run import ARMS, run_cell
-from curious_explorer.studies.paper_run_files import safe_name
-from curious_explorer.studies.paper_summary import curves_csv, mean_curve, results_csv, summarize, value_at
-from curious_explorer.studies.presets import CellSettings, settings_of
+from curious_explorer.studies.paper_experiments import Experiment, ExperimentSettings, grid, settings_of
+from curious_explorer.studies.paper_results import (
+    NOT_REPRODUCED,
+    PAST,
+    REPRODUCED,
+    ExperimentResults,
+    curves_csv,
+    judge,
+    mean_curve,
+    paper_says,
+    reached_shares,
+    results_csv,
+    summarize,
+    value_at,
+)
+from curious_explorer.studies.paper_run import ARMS, run_experiment
+from curious_explorer.studies.runner import safe_name
 
-SMALL = CellSettings(gamma=0.9, rounds=3, exploring=TRPO(updates=5), learning=TRPO(updates=70, episodes=10), visits=200)
+SMALL = ExperimentSettings(
+    gamma=0.9, rounds=3, exploring=TRPO(updates=5), learning=TRPO(updates=70, episodes=10), visits=200
+)
 
 
 @pytest.fixture(scope="module")
 def runs():
-    return [run_cell(Cell("cct", 3, "trpo"), seed, SMALL) for seed in range(3)]
+    return [run_experiment(Experiment("cct", 3, "trpo"), seed, SMALL) for seed in range(3)]
 
 
-def test_the_paper_has_twelve_cells():
-    assert len({cell.name for cell in grid()}) == 12
+def test_the_paper_has_twelve_experiments():
+    assert len({experiment.name for experiment in grid()}) == 12
 
 
 def test_unknown_names_are_refused_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"environment is 'ctc'.*did you mean 'cct'"):
-        Cell("ctc", 5, "trpo")
+        Experiment("ctc", 5, "trpo")
     with pytest.raises(ValueError, match=r"optimizer is 'TRP0'.*did you mean 'trpo'"):
-        Cell("cct", 5, "TRP0")
+        Experiment("cct", 5, "TRP0")
     with pytest.raises(ValueError, match=r"preset is 'paper_text'.*did you mean 'paper-text'"):
-        settings_of("paper_text", Cell("cct", 5, "trpo"))
+        settings_of("paper_text", Experiment("cct", 5, "trpo"))
     with pytest.raises(ValueError, match="depth"):
-        Cell("cct", 0, "trpo")
+        Experiment("cct", 0, "trpo")
 
 
 @pytest.mark.parametrize(
@@ -51,23 +64,23 @@ def test_unknown_names_are_refused_with_the_nearest_one():
 )
 def test_the_preset_of_the_figures_has_the_numbers_in_their_names(name, gamma, beta):
     environment, depth, optimizer = name.split("/")
-    settings = settings_of("paper-figures", Cell(environment, int(depth), optimizer))
+    settings = settings_of("paper-figures", Experiment(environment, int(depth), optimizer))
     assert settings.gamma == gamma
     assert round(settings.beta, 4) == beta
     assert settings.rounds == int(depth)
 
 
 def test_the_presets_of_the_paper_take_its_schedule_and_its_reset_model():
-    settings = settings_of("paper-text", Cell("dcl", 5, "trpo"))
+    settings = settings_of("paper-text", Experiment("dcl", 5, "trpo"))
     assert [settings.thresholds(19)(n) for n in range(3)] == [0.0, 1 / 38, 2 / 38]
     assert settings.weighting == "last"
     assert settings.learning.updates * settings.learning.episodes == 2400
-    assert [settings_of("tuned", Cell("dcl", 5, "trpo")).thresholds(19)(n) for n in range(2)] == [1 / 38, 2 / 38]
+    assert [settings_of("tuned", Experiment("dcl", 5, "trpo")).thresholds(19)(n) for n in range(2)] == [1 / 38, 2 / 38]
 
 
 def test_returns_are_discounted_on_the_chain_and_undiscounted_on_the_lock():
-    assert Cell("cct", 10, "trpo").best_return(0.9) == pytest.approx(0.9**9)
-    assert Cell("dcl", 10, "trpo").best_return(0.9) == 1.0
+    assert Experiment("cct", 10, "trpo").best_return(0.9) == pytest.approx(0.9**9)
+    assert Experiment("dcl", 10, "trpo").best_return(0.9) == 1.0
 
 
 def test_a_run_accounts_for_every_sample_and_its_curves_end_in_its_values(runs):
@@ -85,7 +98,7 @@ def test_a_run_accounts_for_every_sample_and_its_curves_end_in_its_values(runs):
     total = run.exploration_samples + run.learning_samples
     assert run.learning_samples < run.curves["without_ce_total_budget"].samples[-1] <= total
     assert run.curves["with_ce"].episodes[-1] == 700
-    assert run.with_ce > 0.99
+    assert run.values["with_ce"] > 0.99
 
 
 def uniform_value_of_cct3(gamma):
@@ -114,7 +127,7 @@ def test_theorem_1_holds_on_the_run(runs):
 
 
 def test_a_run_depends_on_its_seed_alone(runs):
-    again = run_cell(Cell("cct", 3, "trpo"), 1, SMALL)
+    again = run_experiment(Experiment("cct", 3, "trpo"), 1, SMALL)
     assert again.values == runs[1].values
     np.testing.assert_array_equal(again.visited, runs[1].visited)
     assert not np.array_equal(again.visited, runs[0].visited)
@@ -147,7 +160,7 @@ def test_the_csv_of_curves_has_every_point(runs):
     rows = [row.split(",") for row in curves_csv(runs).splitlines()[1:]]
     assert len(rows) == sum(len(curve.samples) for run in runs for curve in run.curves.values())
     last = [row for row in rows if row[3:5] == ["1", "with_ce"]][-1]
-    assert [int(last[5]), int(last[6]), float(last[7])] == [700, runs[1].learning_samples, runs[1].with_ce]
+    assert [int(last[5]), int(last[6]), float(last[7])] == [700, runs[1].learning_samples, runs[1].values["with_ce"]]
 
 
 def test_curves_by_samples_pay_for_the_exploration_first(runs):
@@ -155,8 +168,8 @@ def test_curves_by_samples_pay_for_the_exploration_first(runs):
     exploring = effort <= min(run.exploration_samples for run in runs)
     assert exploring.sum() > 10
     np.testing.assert_allclose(mean[exploring], runs[0].curves["with_ce"].fractions[0])
-    assert mean[-1] == pytest.approx(np.mean([run.with_ce for run in runs]))
-    assert value_at(runs, "with_ce", 10**9) == pytest.approx([run.with_ce for run in runs])
+    assert mean[-1] == pytest.approx(np.mean([run.values["with_ce"] for run in runs]))
+    assert value_at(runs, "with_ce", 10**9) == pytest.approx([run.values["with_ce"] for run in runs])
 
 
 def test_shares_are_red_to_green_inside_and_green_outside():
@@ -166,15 +179,34 @@ def test_shares_are_red_to_green_inside_and_green_outside():
     np.testing.assert_allclose(shares, [[1.0, 0.0, 0.0], [1.0, 0.25, 0.5]])
 
 
-def test_the_rounds_shown_are_the_papers():
-    assert rounds_shown(Cell("cct", 20, "reinforce"), 20) == [1, 2, 3, 6, 20]
-    assert rounds_shown(Cell("dcl", 20, "trpo"), 20) == [1, 4, 7, 10, 14]
-    assert rounds_shown(Cell("dcl", 7, "trpo"), 7)[-1] == 7
+@pytest.mark.parametrize(
+    ("experiment", "rounds", "shown"),
+    [
+        (Experiment("cct", 20, "reinforce"), 20, [1, 2, 3, 6, 20]),
+        (Experiment("dcl", 20, "trpo"), 20, [1, 4, 7, 10, 14]),
+        (Experiment("dcl", 7, "trpo"), 7, [1, 2, 4, 6, 7]),
+    ],
+)
+def test_the_rounds_shown_are_the_papers(runs, experiment, rounds, shown):
+    run = replace(runs[0], experiment=experiment, thresholds=np.arange(float(rounds)))
+    assert ExperimentResults(experiment, [run]).rounds_shown == shown
+
+
+def test_returns_are_what_is_drawn_and_shown(runs):
+    result = ExperimentResults(runs[0].experiment, runs)
+    band = result.returns("episodes")["with_ce"]
+    assert band.effort[-1] == result.episodes_shown == 700
+    assert band.mean[-1] == pytest.approx(0.9**2 * result.spreads["with_ce"].mean)
+    assert (band.low <= band.mean).all()
+    assert (band.mean <= band.high).all()
+    np.testing.assert_allclose(result.mu.sum(axis=1), 1.0)
+    assert result.finding.end_with_ce == result.spreads["with_ce"].mean
+    assert result.bound("theorem_1_left") == pytest.approx(np.mean([run.bounds["theorem_1_left"] for run in runs]))
 
 
 def test_findings_are_judged_at_the_papers_episodes():
-    assert paper_says(Cell("cct", 20, "reinforce")) == "no reward at all"
-    assert paper_says(Cell("cct", 7, "trpo")) == ""
+    assert paper_says(Experiment("cct", 20, "reinforce")) == "no reward at all"
+    assert paper_says(Experiment("cct", 7, "trpo")) == ""
     assert judge("no gain", (1.0, 0.98), (1.0, 1.0)) == REPRODUCED
     assert judge("no gain", (1.0, 0.5), (1.0, 1.0)) == NOT_REPRODUCED
     assert judge("clear gain", (0.9, 0.3), (1.0, 1.0)) == REPRODUCED
@@ -196,5 +228,5 @@ def test_any_text_makes_a_harmless_file_name(text):
     assert safe_name(text + "!") != name
 
 
-def test_cells_have_plain_names():
+def test_experiments_have_plain_names():
     assert safe_name("dcl/20/trpo") == "dcl-20-trpo"

@@ -1,4 +1,4 @@
-"""A cell with many seeds: the same values as seed by seed, plain data, and the figure of their distribution."""
+"""An experiment with many seeds: the same values as seed by seed, plain data, and the figure of their distribution."""
 
 import json
 from dataclasses import replace
@@ -13,16 +13,15 @@ from many_seeds_helpers import StackedWorlds
 
 from curious_explorer import evaluate
 from curious_explorer.environments import combination_lock
-from curious_explorer.studies.figures.canvas import save_figure
-from curious_explorer.studies.figures.seeds import band_width, draw_seeds, share_reaching
-from curious_explorer.studies.paper_grid import Cell
-from curious_explorer.studies.paper_run import ARMS, run_cell
-from curious_explorer.studies.presets import tuned_settings
-from curious_explorer.studies.seed_runs import LABELS, SeedRuns, exact_values, run_cell_for_seeds
+from curious_explorer.studies.figures import save_figure
+from curious_explorer.studies.paper_experiments import Experiment, tuned_settings
+from curious_explorer.studies.paper_figures import draw_seeds
+from curious_explorer.studies.paper_run import ARMS, run_experiment
+from curious_explorer.studies.seed_runs import LABELS, SeedRuns, band_width, exact_values, run_seeds, share_reaching
 
 
-def short_settings(cell):
-    settings = tuned_settings(cell)
+def short_settings(experiment):
+    settings = tuned_settings(experiment)
     exploring, learning = replace(settings.exploring, updates=8), replace(settings.learning, updates=10)
     return replace(settings, rounds=3, visits=300, exploring=exploring, learning=learning)
 
@@ -33,10 +32,10 @@ def stacked(mdp, seeds):
 
 @pytest.mark.parametrize("name", ["trpo", "reinforce"])
 def test_a_cell_gives_each_seed_what_it_gives_alone(name):
-    cell = Cell("dcl", 3, name)
-    settings = short_settings(cell)
-    runs = run_cell_for_seeds(cell, [LABELS, 9], settings, make_worlds=stacked)
-    alone = run_cell(cell, LABELS, settings)  # the seed whose own labels are those that all share
+    experiment = Experiment("dcl", 3, name)
+    settings = short_settings(experiment)
+    runs = run_seeds(experiment, [LABELS, 9], settings, make_worlds=stacked)
+    alone = run_experiment(experiment, LABELS, settings)  # the seed whose own labels are those that all share
     for arm in ARMS:
         assert runs.values[arm][0] == pytest.approx(alone.values[arm], abs=1e-9)
     assert runs.samples["exploration"][0] == alone.exploration_samples
@@ -58,7 +57,7 @@ def made_up_runs(values):
     arms = dict.fromkeys(ARMS, np.array(values))
     samples = {name: np.full(count, 100) for name in ("exploration", *ARMS)}
     seconds = dict.fromkeys(samples, 0.5)
-    return SeedRuns(Cell("cct", 20, "trpo"), tuple(range(count)), 0.95, 0.5, arms, samples, seconds)
+    return SeedRuns(Experiment("cct", 20, "trpo"), tuple(range(count)), 0.95, 0.5, arms, samples, seconds)
 
 
 def test_results_are_plain_data_with_quantiles_and_the_share_that_solves():

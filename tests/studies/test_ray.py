@@ -10,18 +10,20 @@ import subprocess
 import sys
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from curious_explorer.errors import ExecutorError
-from curious_explorer.studies import study
-from curious_explorer.studies.comparison.compare_study import compare
-from curious_explorer.studies.comparison.comparison_grid import Comparison
-from curious_explorer.studies.executors.choosing import make_executor
-from curious_explorer.studies.executors.on_ray import Ray
-from curious_explorer.studies.paper_summary import curves_csv, results_csv, summary_text
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies import reproduction
+from curious_explorer.studies.comparison_run import Comparison
+from curious_explorer.studies.comparison_study import compare
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_results import curves_csv, results_csv, summary_text
+from curious_explorer.studies.ray_executor import Ray
+from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.runner import make_executor
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("the extra 'ray' is not installed: pip install 'curious-explorer[ray]'", allow_module_level=True)
@@ -150,7 +152,7 @@ def test_a_worker_is_killed_in_the_middle(cluster, inline_study, tmp_path, monke
     begun, release = tmp_path / "begun", tmp_path / "release"
     begun.mkdir()
     victim = TINY.jobs[4]
-    real = study.run_job
+    real = reproduction.RUNS.do
 
     def job_that_can_be_caught(job):
         if job == victim:
@@ -169,7 +171,7 @@ def test_a_worker_is_killed_in_the_middle(cluster, inline_study, tmp_path, monke
             release.touch()
 
     finished = []
-    monkeypatch.setattr(study, "run_job", job_that_can_be_caught)
+    monkeypatch.setattr(reproduction, "RUNS", replace(reproduction.RUNS, do=job_that_can_be_caught))
     runs = conduct(TINY, tmp_path / "out", executor=Ray(address=cluster), on_run=kill_at_the_third)
     assert tables_of(runs) == inline_study
     first, second = notes(begun)

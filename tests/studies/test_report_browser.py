@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.studies import paper_grid as cells
+from curious_explorer.studies import paper_experiments
 from curious_explorer.studies.page.page_assembly import json_in_html
-from curious_explorer.studies.page.reproduction_page import report_html
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies.page.study_pages import reproduction_html
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_results import by_experiment
+from curious_explorer.studies.reproduction import conduct
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -25,7 +27,7 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     runs = conduct(STUDY, folder / "study")
     path = folder / "report.html"
-    path.write_text(report_html(STUDY, runs, "curious-explorer reproduce"), encoding="utf-8")
+    path.write_text(reproduction_html(STUDY, by_experiment(runs)), encoding="utf-8")
     return path
 
 
@@ -114,11 +116,11 @@ def test_play_runs_to_the_end_and_stops(browser):
     wait_for(browser, "document.getElementById('play').textContent === 'Play'")
 
 
-def test_another_cell_draws_itself(browser):
+def test_another_experiment_draws_itself(browser):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import Select
 
-    Select(browser.find_element(By.ID, "cell")).select_by_visible_text("TRPO on CCT2")
+    Select(browser.find_element(By.ID, "experiment")).select_by_visible_text("TRPO on CCT2")
     assert browser.execute_script("return document.querySelectorAll('#graph circle.state').length") == 3
     assert browser.find_element(By.ID, "round-words").text.startswith("2 of 2:")
     assert errors(browser) == []
@@ -145,11 +147,11 @@ def evil_page(tmp_path, monkeypatch):
         rewards = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
         return FiniteMDP(transitions, rewards, 0, terminal=[2], state_names=EVIL)
 
-    monkeypatch.setitem(cells.ENVIRONMENTS, "cct", evil)
+    monkeypatch.setitem(paper_experiments.ENVIRONMENTS, "cct", evil)
     study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
     runs = conduct(study, tmp_path / "study")
     path = tmp_path / "evil.html"
-    path.write_text(report_html(study, runs, "curious-explorer reproduce --out '<b>'"), encoding="utf-8")
+    path.write_text(reproduction_html(study, by_experiment(runs)), encoding="utf-8")
     return path
 
 

@@ -4,11 +4,12 @@ import pytest
 from test_report_browser import errors, open_browser, wait_for
 
 from curious_explorer.environments import combination_lock
-from curious_explorer.studies.comparison.compare_study import compare
-from curious_explorer.studies.comparison.comparison_grid import Comparison
-from curious_explorer.studies.comparison.comparison_loading import load_results
-from curious_explorer.studies.page.reproduction_page import report_html
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies.comparison_run import Comparison
+from curious_explorer.studies.comparison_study import compare, load_results
+from curious_explorer.studies.page.study_pages import reproduction_html
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_results import by_experiment
+from curious_explorer.studies.reproduction import conduct
 
 METHODS = ("ucbvi", "trpo", "r-max")
 HOSTILE = "a&b<img src=x onerror=alert(1)>.json"
@@ -96,7 +97,7 @@ def test_it_is_a_section_of_the_reproduction_on_a_phone_in_the_dark(compared, tm
     study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
     runs = conduct(study, tmp_path / "study")
     page = tmp_path / "both.html"
-    page.write_text(report_html(study, runs, "curious-explorer reproduce", load_results(compared[0])), encoding="utf-8")
+    page.write_text(reproduction_html(study, by_experiment(runs), load_results(compared[0])), encoding="utf-8")
     browser = open_browser(tmp_path / "profile", width=390, scheme="dark")
     try:
         browser.get(page.as_uri())

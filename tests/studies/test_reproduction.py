@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from curious_explorer import settings_description
 from curious_explorer.cli.app import app
 from curious_explorer.errors import StudyError
-from curious_explorer.studies import executors, reproduction, study
-from curious_explorer.studies.reproduction import command_of, reproduce
-from curious_explorer.studies.study import Study, conduct
+from curious_explorer.studies import reproduction, runner
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.reproduction import conduct, reproduce
 
 TINY = Study(depths=(2, 3), environments=("cct", "dcl"), optimizers=("trpo",), seeds=2)
 OPTIONS = ["--depths", "2,3", "--optimizers", "trpo", "--seeds", "2"]
@@ -64,7 +66,7 @@ def test_the_video_plays_in_a_browser_and_shows_every_round(whole):
 
 def test_figures_are_the_same_bytes_again(whole, tmp_path):
     runs = conduct(TINY, whole, resume=True)
-    from curious_explorer.studies.figures.drawing_jobs import draw_figure, figure_jobs
+    from curious_explorer.studies.paper_figures import draw_figure, figure_jobs
 
     for job in figure_jobs(runs, tmp_path)[-4:]:
         draw_figure(job)
@@ -76,12 +78,12 @@ def test_figures_are_the_same_bytes_again(whole, tmp_path):
 def test_results_do_not_depend_on_the_workers_or_on_other_cells(whole, tmp_path):
     reproduction.conduct(TINY, tmp_path / "inline", workers=1)
     alone = conduct(Study(depths=(3,), environments=("dcl",), optimizers=("trpo",), seeds=1), tmp_path / "alone")
-    from curious_explorer.studies.paper_summary import summary_text
+    from curious_explorer.studies.paper_results import summary_text
 
     assert summary_text(conduct(TINY, tmp_path / "inline", resume=True)) == (whole / "summary.json").read_text()
     known = json.loads((whole / "summary.json").read_text())["cells"]
     (cell,) = [cell for cell in known if (cell["env"], cell["depth"]) == ("dcl", 3)]
-    assert cell["with_ce"]["values"][0] == alone[0].with_ce
+    assert cell["with_ce"]["values"][0] == alone[0].values["with_ce"]
 
 
 def test_a_second_time_does_nothing_again(whole, monkeypatch):
@@ -136,7 +138,7 @@ def test_workers_leave_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, time\n"
-        "from curious_explorer.experiments.executors import run_jobs\n"
+        "from curious_explorer.studies.runner import run_jobs\n"
         "def job(number):\n"
         "    print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"
@@ -187,21 +189,21 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(study, "write_atomically", refuse)
-    with pytest.raises(StudyError, match=r"cannot be written \(Permission denied\); choose another --out"):
+    monkeypatch.setattr(settings_description, "write_json", refuse)
+    with pytest.raises(StudyError, match=r"Permission denied.*another --out"):
         reproduce(TINY, tmp_path / "out")
 
 
 def test_a_full_disk_loses_nothing_that_is_finished(whole, tmp_path, monkeypatch):
     saved = []
-    real = study.save_run
+    real = reproduction.RUNS.save
 
     def save(folder, run):
         if len(saved) == 3:
             raise OSError(errno.ENOSPC, "No space left on device")
         saved.append(real(folder, run))
 
-    monkeypatch.setattr(study, "save_run", save)
+    monkeypatch.setattr(reproduction, "RUNS", replace(reproduction.RUNS, save=save))
     with pytest.raises(StudyError, match="no space left on the disk; everything finished so far is kept"):
         conduct(TINY, tmp_path / "out")
     assert sorted((tmp_path / "out").glob("runs/*/*")) == sorted(saved)
@@ -209,7 +211,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(whole, tmp_path, monkeypatch
     done_before = []
     runs = conduct(TINY, tmp_path / "out", resume=True, on_run=lambda run, was_there: done_before.append(was_there))
     assert sum(done_before) == 3
-    from curious_explorer.studies.paper_summary import summary_text
+    from curious_explorer.studies.paper_results import summary_text
 
     assert summary_text(runs) == (whole / "summary.json").read_text()
 
@@ -281,8 +283,8 @@ def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch):
 
 
 def test_the_command_can_be_given_again():
-    assert command_of(TINY) == "curious-explorer reproduce --preset tuned --seeds 2 --depths 2,3 --optimizers trpo"
-    assert command_of(Study()) == "curious-explorer reproduce --preset tuned --seeds 10"
+    assert TINY.command == "curious-explorer reproduce --preset tuned --seeds 2 --depths 2,3 --optimizers trpo"
+    assert Study().command == "curious-explorer reproduce --preset tuned --seeds 10"
 
 
 def test_the_table_in_the_terminal(whole):
@@ -294,5 +296,5 @@ def test_the_table_in_the_terminal(whole):
 
 def test_an_exception_in_a_worker_comes_out():
     with pytest.raises(ValueError, match="invalid literal"):
-        list(executors.run_jobs(int, ["1", "2", "x", "3"], workers=2))
-    assert sorted(executors.run_jobs(int, ["1", "2", "3"], workers=2)) == [1, 2, 3]
+        list(runner.run_jobs(int, ["1", "2", "x", "3"], workers=2))
+    assert sorted(runner.run_jobs(int, ["1", "2", "3"], workers=2)) == [1, 2, 3]

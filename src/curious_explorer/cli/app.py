@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from curious_explorer.cli.compare import compare
-from curious_explorer.cli.executor_options import calls, examples
-from curious_explorer.cli.exploring import explore
-from curious_explorer.cli.reproduce import reproduce
+from curious_explorer.cli.run_commands import explore, train
+from curious_explorer.cli.study_commands import compare, reproduce
+from curious_explorer.cli.terminal import calls, examples
 from curious_explorer.cli.theory_commands import certify, hardness, plan
-from curious_explorer.cli.training import train
 
 app = typer.Typer(
     name="curious-explorer",

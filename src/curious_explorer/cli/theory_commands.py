@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curious_explorer.cli.exploring import Environment, Gamma, see_own_modules
+from curious_explorer.cli.terminal import see_own_modules
 from curious_explorer.errors import CertificateError
 
 if TYPE_CHECKING:
-    from curious_explorer.explorers.exploration import Exploration
-    from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.theory.reports import Report
-    from curious_explorer.worlds.world import World
 
+Environment = Annotated[
+    str,
+    typer.Argument(
+        help="Such as dcl/20, FrozenLake-v1, an MDP file (.json, .npz); compare --list has more.", show_default=False
+    ),
+]
+Gamma = Annotated[float, typer.Option(help="The discount.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain data for programs instead of a table.")]
 Delta = Annotated[float, typer.Option(help="The probability with which samples may mislead.")]
 
@@ -77,8 +81,10 @@ def certify(
     stated confidence by itself.
     """
     from curious_explorer import theory
+    from curious_explorer.studies.exploration_study import open_explored
 
-    world, resets, exploration, known = _open_run(run, environment, cell_function, seed)
+    see_own_modules(environment or "", cell_function or "")
+    world, resets, exploration, known = open_explored(run, environment, cell_function, seed)
     # As `train` starts from them, and as many as compiled walks make cheap.
     spread = resets.weighted("spread") if len(resets.visited) else resets
     resets_drawn = 100 * walks if known else walks
@@ -117,37 +123,6 @@ def certify(
     for name, report in given.items():
         words = f"No certificate of {name.replace('_', ' ')}: {report}." if isinstance(report, str) else report
         Console().print(words, markup=False, highlight=False)
-
-
-def _open_run(
-    run: Path, environment: str | None, cell_function: str | None, seed: int
-) -> tuple[World, ResetModel, Exploration | None, dict[str, Any]]:
-    """A fresh world of what was explored, the resets, the exploration, and what is known of the world besides."""
-    from curious_explorer.environments.environment_names import find_environment
-    from curious_explorer.resets.reset_model import ResetModel
-    from curious_explorer.studies.gym_exploration import ENVIRONMENT_FILE, read_environment
-    from curious_explorer.studies.table_exploration import RESETS, ROUNDS, load_run
-    from curious_explorer.worlds.tabular_world import TabularWorld
-
-    if not (run / ENVIRONMENT_FILE).is_file():
-        explored = load_run(run, None if environment is None else find_environment(environment))
-        mdp, exploration = explored
-        known = {"start": mdp.start, "terminal": mdp.terminal}
-        return TabularWorld(mdp, seed=seed), exploration.reset_model, exploration, known
-
-    from curious_explorer.explorers.exploration import Exploration
-    from curious_explorer.gym.cell_names import named_function
-    from curious_explorer.gym.discretisation import Discretisation
-    from curious_explorer.gym.gym_world import GymWorld
-
-    see_own_modules(environment or "", cell_function or "")
-    function = None if cell_function is None else named_function(cell_function)
-    resets = ResetModel.load(run / RESETS, cell_function=function)
-    made = Discretisation.of_reset_model(resets)
-    name = read_environment(run)["environment"] if environment is None else environment
-    world = GymWorld(name, cells=made.cells, actions=made.action_set.choices, seed=seed)
-    resets.check_world(world)
-    return world, resets, Exploration.load(run / ROUNDS, cell_function=function), {}
 
 
 def _show(as_json: bool, report: Report) -> None:

@@ -7,7 +7,6 @@ start is given them too.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +21,9 @@ from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.storage import write_atomically
-from curious_explorer.studies.figures.evolution import draw_evolution
+from curious_explorer.studies.figures import save_figure
+from curious_explorer.studies.paper_figures import draw_evolution
+from curious_explorer.studies.paper_results import evenly_spread
 from curious_explorer.worlds.tabular_world import TabularWorld
 
 GAMMA = 0.95
@@ -80,8 +80,6 @@ def draw_exploration(mdp: FiniteMDP, exploration: Exploration, path: Path) -> Pa
         np.array([round_.visited for round_ in rounds]),
         np.array([round_.poorly_visited for round_ in rounds]),
         np.array([round_.threshold for round_ in rounds]),
-        [int(number) for number in np.unique(np.linspace(1, len(rounds), PANELS).round())],
+        evenly_spread(len(rounds), PANELS),
     )
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return write_atomically(path, buffer.getvalue())
+    return save_figure(figure, path.with_suffix(""), pdf=False)[0]

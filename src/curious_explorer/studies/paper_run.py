@@ -1,29 +1,40 @@
-"""One run of a cell: explore, learn from the reset model, and let two rivals learn without it.
+"""One run of an experiment: explore, learn from the reset model, and let two rivals learn without it.
 
 The rivals start from the environment's own start: one with as many learning steps, and one with all the steps, the
 exploration's included. Every policy is evaluated exactly, from the start, as a fraction of the best possible value, at
 the end and along the way; that costs no samples and hides nothing.
+
+On disk a run is one file, written whole or not at all, and checked before it is believed.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Integers
+from curious_explorer.errors import CertificateError, StudyError
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.learners.improve import improve
 from curious_explorer.learners.optimizer import OptimizerResult
+from curious_explorer.learners.reinforce import Reinforce
+from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.studies.paper_grid import Cell
-from curious_explorer.studies.presets import CellSettings
+from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
+from curious_explorer.studies.paper_experiments import Experiment, ExperimentJob, ExperimentSettings, settings_of
+from curious_explorer.studies.runner import finite_number, safe_name
+from curious_explorer.theory import theorem_1
+from curious_explorer.theory.certificates import certify
+from curious_explorer.theory.quantities import mismatch_coefficient
 from curious_explorer.worlds.tabular_world import TabularWorld
 
 AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
@@ -37,6 +48,13 @@ CERTIFICATE_SEED = 1_000_003
 ARMS = ("with_ce", "without_ce", "without_ce_total_budget")
 """How a policy was trained: with CE, without it at the same learning steps, without it at all the steps."""
 
+RUN = Format("curious-explorer/experiment-run", 1)
+_NUMBERS = ("gamma", "beta", "optimal", "seconds")
+_COUNTS = ("exploration_samples", "learning_samples")
+_KEYS = {"environment", "depth", "optimizer", "seed", "values", "bounds", *_NUMBERS, *_COUNTS}
+_CURVE_ARRAYS = {"episodes": "<i8", "samples": "<i8", "fractions": "<f8"}
+_ARRAYS = {"thresholds", "visited", "poorly_visited"} | {f"{arm}_{name}" for arm in ARMS for name in _CURVE_ARRAYS}
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -49,10 +67,10 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class CellRun:
+class ExperimentRun:
     """What one seed gave; values are fractions of the best possible one, from the start."""
 
-    cell: Cell
+    experiment: Experiment
     seed: int
     gamma: float
     beta: float
@@ -74,19 +92,9 @@ class CellRun:
     seconds: float
 
     @property
-    def with_ce(self) -> float:
-        """The value with Curious Explorer."""
-        return self.values["with_ce"]
-
-    @property
-    def without_ce(self) -> float:
-        """Without it, at the same number of learning steps."""
-        return self.values["without_ce"]
-
-    @property
-    def without_ce_total(self) -> float:
-        """Without it, at the total number of steps, the exploration's included."""
-        return self.values["without_ce_total_budget"]
+    def key(self) -> tuple[Experiment, int]:
+        """What tells this run from the others of its study."""
+        return self.experiment, self.seed
 
 
 class Recorder:
@@ -127,10 +135,15 @@ class Recorder:
         )
 
 
-def run_cell(cell: Cell, seed: int, settings: CellSettings) -> CellRun:
+def run_job(job: ExperimentJob) -> ExperimentRun:
+    """Do one run."""
+    return run_experiment(job.experiment, job.seed, settings_of(job.preset, job.experiment))
+
+
+def run_experiment(experiment: Experiment, seed: int, settings: ExperimentSettings) -> ExperimentRun:
     """Explore, learn, and let the rivals learn; action labels are permuted from the seed."""
     began = time.perf_counter()
-    mdp = cell.mdp(seed)
+    mdp = experiment.mdp(seed)
     gamma = settings.gamma
     best = float(mdp.start @ solve(mdp, gamma=gamma).values)
     world = TabularWorld(mdp, seed=seed)
@@ -146,9 +159,11 @@ def run_cell(cell: Cell, seed: int, settings: CellSettings) -> CellRun:
     )
     reset_model = exploration.reset_model.weighted(settings.weighting)
 
-    def learn(learner: Any, own_world: TabularWorld, reset: ResetModel | None, budget: int | None) -> OptimizerResult:
+    def learn(
+        learner: TRPO | Reinforce, own_world: TabularWorld, reset: ResetModel | None, budget: int | None
+    ) -> OptimizerResult:
         recorder = Recorder(mdp, gamma, best, updates=learner.updates, budget=budget)
-        learned: OptimizerResult = learner(own_world, reset, gamma=gamma, budget=budget, watch=recorder)
+        learned = improve(own_world, learner, reset, gamma=gamma, budget=budget, evaluation_episodes=0, watch=recorder)
         curves.append(recorder.curve(learned))
         return learned
 
@@ -157,8 +172,8 @@ def run_cell(cell: Cell, seed: int, settings: CellSettings) -> CellRun:
     patient = replace(settings.learning, updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
     for budget in (trained.samples, exploration.samples + trained.samples):
         learn(patient, TabularWorld(mdp, seed=seed), None, budget)
-    return CellRun(
-        cell=cell,
+    return ExperimentRun(
+        experiment=experiment,
         seed=seed,
         gamma=gamma,
         beta=settings.beta_for(mdp.num_states),
@@ -181,11 +196,6 @@ def theory_of(mdp: FiniteMDP, exploration: Exploration, reset_model: ResetModel,
     The mismatch of ideal resets, half rho and half uniform, stands beside it; and a certificate of the last round, from
     fresh visits in a world of its own, beside the truth that it has to be above.
     """
-    from curious_explorer.errors import CertificateError
-    from curious_explorer.theory import theorem_1
-    from curious_explorer.theory.certificates import certify
-    from curious_explorer.theory.quantities import mismatch_coefficient
-
     theorem = theorem_1(mdp, exploration)
     uniform_start = 0.5 * mdp.start + 0.5 / mdp.num_states
     fresh = TabularWorld(mdp, seed=seed + CERTIFICATE_SEED)
@@ -205,3 +215,79 @@ def theory_of(mdp: FiniteMDP, exploration: Exploration, reset_model: ResetModel,
         "certificate_truth": theorem.round_left[-1],
     }
     return {name: float(figure) if np.isfinite(figure) else None for name, figure in figures.items()}
+
+
+def run_path(folder: Path, experiment: Experiment, seed: int) -> Path:
+    """Where a run is kept."""
+    return folder / "runs" / safe_name(experiment.name) / f"{seed:04d}.npz"
+
+
+def save_run(folder: Path, run: ExperimentRun) -> Path:
+    """Write a run's file."""
+    header: dict[str, Any] = {
+        "environment": run.experiment.environment,
+        "depth": run.experiment.depth,
+        "optimizer": run.experiment.optimizer,
+        "seed": run.seed,
+        "values": run.values,
+        "bounds": run.bounds,
+        **{key: getattr(run, key) for key in (*_NUMBERS, *_COUNTS)},
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "thresholds": run.thresholds,
+        "visited": run.visited,
+        "poorly_visited": run.poorly_visited,
+    }
+    for arm, curve in run.curves.items():
+        arrays |= {f"{arm}_{name}": getattr(curve, name) for name in _CURVE_ARRAYS}
+    path = run_path(folder, run.experiment, run.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_atomically(path, encode(RUN, header, arrays))
+
+
+def load_run(folder: Path, experiment: Experiment, seed: int) -> ExperimentRun:
+    """Read a run's file; a damaged one is named, and left where it is."""
+    path = run_path(folder, experiment, seed)
+    try:
+        return _decode(decode(path.read_bytes(), RUN, _KEYS, _ARRAYS), experiment, seed)
+    except (ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
+        raise StudyError(
+            f"{path} cannot be read: {error}; delete this file and use --resume to do only this run again"
+        ) from error
+
+
+def _decode(archive: Archive, experiment: Experiment, seed: int) -> ExperimentRun:
+    header = archive.header
+    found = (header["environment"], header["depth"], header["optimizer"], header["seed"])
+    if found != (experiment.environment, experiment.depth, experiment.optimizer, seed):
+        raise ValueError(f"it is the run {found}, expected {experiment.name} with seed {seed}")
+    values, bounds = header["values"], header["bounds"]
+    if not isinstance(values, dict) or values.keys() != set(ARMS):
+        raise ValueError(f"values is {values!r}, expected numbers for {', '.join(ARMS)}")
+    if not isinstance(bounds, dict):
+        raise ValueError(f"bounds is {bounds!r}, expected numbers by name")
+    thresholds = archive.array("thresholds", "<f8", None)
+    states = archive.array("visited", "<f8", (len(thresholds), experiment.mdp(seed).num_states))
+    curves = {
+        arm: Curve(**{name: archive.array(f"{arm}_{name}", kind, None) for name, kind in _CURVE_ARRAYS.items()})
+        for arm in ARMS
+    }
+    for arm, curve in curves.items():
+        if not len(curve.episodes) == len(curve.samples) == len(curve.fractions) > 0:
+            raise ValueError(f"the curve {arm} has parts of different lengths, or none")
+    if not all(np.isfinite(array).all() for array in (thresholds, states, *(c.fractions for c in curves.values()))):
+        raise ValueError("it holds numbers that are not finite")
+    numbers: dict[str, Any] = {key: finite_number(header[key], key) for key in _NUMBERS}
+    counts: dict[str, Any] = {key: check_size(header, key, least=0) for key in _COUNTS}
+    return ExperimentRun(
+        experiment=experiment,
+        seed=seed,
+        values={arm: finite_number(values[arm], arm) for arm in ARMS},
+        bounds={str(key): None if value is None else finite_number(value, str(key)) for key, value in bounds.items()},
+        curves=curves,
+        thresholds=thresholds,
+        visited=states,
+        poorly_visited=archive.array("poorly_visited", "|b1", states.shape),
+        **numbers,
+        **counts,
+    )

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from curious_explorer.optional_packages import require
-from curious_explorer.storage import write_atomically
-from curious_explorer.studies.comparison.comparison_loading import load_results
-from curious_explorer.studies.comparison.comparison_summary import Results
-from curious_explorer.studies.executors.choosing import make_executor, near_the_files
-from curious_explorer.studies.executors.executor import Executor
-from curious_explorer.studies.figures.drawing_jobs import FigureJob, draw_figure, figure_jobs
-from curious_explorer.studies.paper_grid import DEPTHS, ENVIRONMENTS, OPTIMIZERS
-from curious_explorer.studies.paper_run import CellRun
-from curious_explorer.studies.paper_summary import by_cell, curves_csv, results_csv, summary_text
-from curious_explorer.studies.study import Study, conduct, explaining_full_disks
+from curious_explorer.storage import Format, write_atomically
+from curious_explorer.studies.comparison_results import ComparisonResults
+from curious_explorer.studies.comparison_study import load_results
+from curious_explorer.studies.executors import Executor
+from curious_explorer.studies.paper_experiments import Study
+from curious_explorer.studies.paper_figures import FigureJob, draw_figure, figure_jobs
+from curious_explorer.studies.paper_results import (
+    ExperimentResults,
+    by_experiment,
+    curves_csv,
+    results_csv,
+    summary_text,
+)
+from curious_explorer.studies.paper_run import ExperimentRun, load_run, run_job, run_path, save_run
+from curious_explorer.studies.runner import OnRun, Runs, Stages, explained_full_disk, local_executor, make_executor
 
 OUTPUTS = ("summary.json", "results.csv", "curves.csv", "figures", "exploration.mp4", "report.html", "timings.json")
 """In the order in which they are written."""
 QUICK_SEEDS = 2
-
-
-@dataclass
-class Stages:
-    """How long each stage took, and whom to tell which one it is."""
-
-    tell: Callable[[str], None] = lambda name: None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Measure a stage."""
-        self.tell(name)
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - began
+RUNS = Runs(
+    what="study",
+    file="study.json",
+    format=Format("curious-explorer/study", 1),
+    do=run_job,
+    path=lambda folder, job: run_path(folder, *job.key),
+    load=lambda folder, job: load_run(folder, *job.key),
+    save=save_run,
+)
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,25 @@ class Reproduction:
 
     study: Study
     folder: Path
-    runs: list[CellRun]
+    runs: list[ExperimentRun]
     seconds: dict[str, float]
     """By stage; empty if everything was there already."""
+
+
+def conduct(
+    study: Study,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    on_run: OnRun[ExperimentRun] | None = None,
+) -> list[ExperimentRun]:
+    """All runs of a study, in the order of experiments and seeds; see `Runs.conduct`."""
+    runs = RUNS.conduct(
+        study.described(), study.jobs, folder, resume=resume, executor=executor, workers=workers, on_run=on_run
+    )
+    return [runs[experiment, seed] for experiment in study.experiments for seed in range(study.seeds)]
 
 
 def reproduce(
@@ -61,7 +74,7 @@ def reproduce(
     executor: str | Executor | None = None,
     workers: int | None = None,
     comparison: str | Path | None = None,
-    on_run: Callable[[CellRun, bool], None] | None = None,
+    on_run: OnRun[ExperimentRun] | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Reproduction:
     """Run the study and write everything that is made of it.
@@ -91,35 +104,24 @@ def reproduce(
         if compared is not None:
             write_page(study, runs, target, compared)
         return Reproduction(study, target, runs, {})
-    with explaining_full_disks(target):
+    with explained_full_disk(target):
         with stages.stage("tables"):
             write_atomically(target / "summary.json", summary_text(runs))
             write_atomically(target / "results.csv", results_csv(runs))
             write_atomically(target / "curves.csv", curves_csv(runs))
         with stages.stage("figures and video"):
-            draw_everything(runs, target, executor=near_the_files(chosen), tell=stages.tell)
+            draw_everything(runs, target, executor=local_executor(chosen), tell=stages.tell)
         with stages.stage("page"):
             write_page(study, runs, target, compared)
         write_atomically(target / "timings.json", timings_text(runs, stages.seconds, chosen))
     return Reproduction(study, target, runs, stages.seconds)
 
 
-def write_page(study: Study, runs: Sequence[CellRun], folder: Path, comparison: Results | None) -> None:
+def write_page(study: Study, runs: Sequence[ExperimentRun], folder: Path, comparison: ComparisonResults | None) -> None:
     """``report.html``, with a section of its own for a comparison."""
-    from curious_explorer.studies.page.reproduction_page import report_html
+    from curious_explorer.studies.page.study_pages import reproduction_html
 
-    write_atomically(folder / "report.html", report_html(study, runs, command_of(study), comparison))
-
-
-def draw_everything(runs: Sequence[CellRun], folder: Path, *, executor: Executor, tell: Callable[[str], None]) -> None:
-    """All figures and the video."""
-    (folder / "figures").mkdir(exist_ok=True)
-    firsts = [group[0] for _, group in by_cell(runs)]
-    jobs: list[FigureJob | VideoJob] = [VideoJob(folder / "exploration.mp4", firsts)]
-    jobs += figure_jobs(runs, folder / "figures")
-    with closing(executor.run(draw_job, jobs)) as finished:
-        for done, _ in enumerate(finished, 1):
-            tell(f"figures and video, {done} of {len(jobs)}")
+    write_atomically(folder / "report.html", reproduction_html(study, by_experiment(runs), comparison))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,20 @@ class VideoJob:
     """The video to write."""
 
     path: Path
-    runs: list[CellRun]
+    results: list[ExperimentResults]
+
+
+def draw_everything(
+    runs: Sequence[ExperimentRun], folder: Path, *, executor: Executor, tell: Callable[[str], None]
+) -> None:
+    """All figures and the video."""
+    (folder / "figures").mkdir(exist_ok=True)
+    firsts = [ExperimentResults(result.experiment, [result.first]) for result in by_experiment(runs)]
+    jobs: list[FigureJob | VideoJob] = [VideoJob(folder / "exploration.mp4", firsts)]
+    jobs += figure_jobs(runs, folder / "figures")
+    with closing(executor.run(draw_job, jobs)) as finished:
+        for done, _ in enumerate(finished, 1):
+            tell(f"figures and video, {done} of {len(jobs)}")
 
 
 def draw_job(job: FigureJob | VideoJob) -> None:
@@ -135,25 +150,16 @@ def draw_job(job: FigureJob | VideoJob) -> None:
     if isinstance(job, VideoJob):
         from curious_explorer.studies.video import write_video
 
-        write_video(job.path, job.runs)
+        write_video(job.path, job.results)
     else:
         draw_figure(job)
 
 
-def command_of(study: Study) -> str:
-    """The command that does this study again."""
-    words = ["curious-explorer reproduce", f"--preset {study.preset}", f"--seeds {study.seeds}"]
-    if study.environments != tuple(ENVIRONMENTS):
-        words.append(f"--environments {','.join(study.environments)}")
-    if study.depths != DEPTHS:
-        words.append(f"--depths {','.join(map(str, study.depths))}")
-    if study.optimizers != tuple(OPTIMIZERS):
-        words.append(f"--optimizers {','.join(study.optimizers)}")
-    return " ".join(words)
-
-
-def timings_text(runs: Sequence[CellRun], stages: dict[str, float], executor: Executor) -> str:
-    """``timings.json``: seconds by stage, and by cell and seed."""
-    cells = {cell.name: {str(run.seed): round(run.seconds, 4) for run in group} for cell, group in by_cell(runs)}
+def timings_text(runs: Sequence[ExperimentRun], stages: dict[str, float], executor: Executor) -> str:
+    """``timings.json``: seconds by stage, and by experiment and seed."""
+    of_runs = {
+        result.experiment.name: {str(run.seed): round(run.seconds, 4) for run in result.runs}
+        for result in by_experiment(runs)
+    }
     rounded = {name: round(seconds, 3) for name, seconds in stages.items()}
-    return json.dumps({"executor": repr(executor), "stages": rounded, "runs": cells}, indent=2) + "\n"
+    return json.dumps({"executor": repr(executor), "stages": rounded, "runs": of_runs}, indent=2) + "\n"

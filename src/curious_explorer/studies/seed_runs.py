@@ -1,12 +1,13 @@
-"""A cell with a thousand seeds in one call: what `running.run_cell` does for a seed, on tensors with one row for each.
+"""An experiment with a thousand seeds in one call: `run_experiment` on tensors with one row for each seed.
 
-All seeds share one MDP, whose action labels are permuted once; `run_cell` permutes them for each seed. Nothing in TRPO
-or REINFORCE tells one label from another (a uniform start, no ties to break), so values have the same distribution;
-and run b is the twin of a single run with that seed on the same MDP.
+All seeds share one MDP, whose action labels are permuted once; `run_experiment` permutes them for each seed. Nothing in
+TRPO or REINFORCE tells one label from another (a uniform start, no ties to break), so values have the same
+distribution; and run b is the twin of a single run with that seed on the same MDP.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +18,8 @@ import numpy as np
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.exact.optimal import solve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.studies.paper_grid import Cell
+from curious_explorer.studies.paper_experiments import Experiment, ExperimentSettings
 from curious_explorer.studies.paper_run import ARMS, AS_MANY_AS_THE_BUDGET_ALLOWS
-from curious_explorer.studies.presets import CellSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 MakeWorlds = Callable[[FiniteMDP, Sequence[int]], "SeededWorlds"]
 
 SOLVED = 0.9
-"""A seed has solved its cell if its policy is worth this fraction of the best possible value."""
+"""A seed has solved its experiment if its policy is worth this fraction of the best possible value."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+CONFIDENCE = 0.95
 LABELS = 0
 """Seed of the action labels that all runs share."""
 
 
 @dataclass(frozen=True, eq=False)
 class SeedRuns:
-    """What all seeds of one cell gave; values are fractions of the best possible one, from the start."""
+    """What all seeds of one experiment gave; values are fractions of the best possible one, from the start."""
 
-    cell: Cell
+    experiment: Experiment
     seeds: tuple[int, ...]
     gamma: float
     optimal: float
     """The best possible value from the start, normalised."""
     values: dict[str, Floats]
-    """By arm (see `running.ARMS`), each of shape (B,)."""
+    """By arm (see `ARMS`), each of shape (B,)."""
     samples: dict[str, Integers]
     """Steps taken by ``exploration``, and by the learning of each arm, each of shape (B,)."""
     seconds: dict[str, float]
@@ -53,7 +54,7 @@ class SeedRuns:
 
     @property
     def total_seconds(self) -> float:
-        """All of the cell."""
+        """All of the experiment."""
         return sum(self.seconds.values())
 
     @property
@@ -68,7 +69,7 @@ class SeedRuns:
     def described(self) -> dict[str, Any]:
         """The results as plain data."""
         return {
-            "cell": self.cell.name,
+            "experiment": self.experiment.name,
             "gamma": self.gamma,
             "optimal": self.optimal,
             "seeds": list(self.seeds),
@@ -82,9 +83,9 @@ class SeedRuns:
     @staticmethod
     def from_described(data: dict[str, Any]) -> SeedRuns:
         """What `described` was made from."""
-        environment, depth, optimizer = data["cell"].split("/")
+        environment, depth, optimizer = data["experiment"].split("/")
         return SeedRuns(
-            cell=Cell(environment, int(depth), optimizer),
+            experiment=Experiment(environment, int(depth), optimizer),
             seeds=tuple(data["seeds"]),
             gamma=data["gamma"],
             optimal=data["optimal"],
@@ -100,10 +101,10 @@ class SeedRuns:
         return {"mean": float(values.mean()), **solved, "quantiles": quantiles, "values": values.tolist()}
 
 
-def run_cell_for_seeds(
-    cell: Cell, seeds: Sequence[int], settings: CellSettings, *, make_worlds: MakeWorlds | None = None
+def run_seeds(
+    experiment: Experiment, seeds: Sequence[int], settings: ExperimentSettings, *, make_worlds: MakeWorlds | None = None
 ) -> SeedRuns:
-    """Explore, learn, and let the rivals learn, all seeds at once; see `running.run_cell`.
+    """Explore, learn, and let the rivals learn, all seeds at once; see `run_experiment`.
 
     ``make_worlds`` makes the worlds of all seeds; by default `SeededWorlds` on the GPU.
     """
@@ -111,7 +112,7 @@ def run_cell_for_seeds(
     from curious_explorer.gpu.many_worlds import SeededWorlds
 
     make = make_worlds or SeededWorlds
-    mdp = cell.mdp(LABELS)
+    mdp = experiment.mdp(LABELS)
     gamma = settings.gamma
     best = float(mdp.start @ solve(mdp, gamma=gamma).values)
     values: dict[str, Floats] = {}
@@ -140,7 +141,7 @@ def run_cell_for_seeds(
         values[arm] = exact_values(mdp, arms[arm].policy, gamma) / best
         samples[arm] = arms[arm].samples.cpu().numpy()
         clock.stop(arm)
-    return SeedRuns(cell, tuple(seeds), gamma, best, values, samples, clock.seconds)
+    return SeedRuns(experiment, tuple(seeds), gamma, best, values, samples, clock.seconds)
 
 
 def exact_values(mdp: FiniteMDP, policies: Tensor, gamma: float) -> Floats:
@@ -156,6 +157,21 @@ def exact_values(mdp: FiniteMDP, policies: Tensor, gamma: float) -> Floats:
     values = torch.linalg.solve(identity - gamma * chain, earned)
     result: Floats = (values @ table(mdp.start)).cpu().numpy()
     return result
+
+
+def share_reaching(values: Floats) -> tuple[Floats, Floats]:
+    """Points x in order, and the share of seeds that reach more than the point before and so, for all we know, x."""
+    ordered = np.sort(values).clip(0.0, 1.0)  # rounding may put the best policy just above the best
+    at_least = 1.0 - np.arange(len(ordered)) / len(ordered)
+    return np.concatenate([[0.0], ordered, [1.0]]), np.concatenate([[1.0], at_least, [0.0]])
+
+
+def band_width(count: int) -> float:
+    """How far the true curve may lie from that of ``count`` seeds.
+
+    With confidence 95%, everywhere at once (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
+    """
+    return math.sqrt(math.log(2.0 / (1.0 - CONFIDENCE)) / (2.0 * count))
 
 
 class _Stopwatch:

@@ -1,7 +1,7 @@
-"""``exploration.mp4``: every round of every cell, one a second, from the shallowest to the deepest.
+"""``exploration.mp4``: every round of every experiment, one a second, from the shallowest to the deepest.
 
-A cell's graph is drawn once, in white; a frame multiplies the colours of its round into the states' discs, so that
-arrows, rims and names stay as drawn. Under the graph stand bars of mu_n(s), with the uniform distribution's line.
+An experiment's graph is drawn once, in white; a frame multiplies the colours of its round into the states' discs, so
+that arrows, rims and names stay as drawn. Under the graph stand bars of mu_n(s), with the uniform distribution's line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.mdp.drawing import RADIUS, draw_mdp
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
 from curious_explorer.optional_packages import require
-from curious_explorer.studies.figures.evolution import reached_shares
-from curious_explorer.studies.figures.scatter import mu_of
-from curious_explorer.studies.paper_run import CellRun
-from curious_explorer.studies.paper_summary import by_cell
+from curious_explorer.studies.paper_results import ExperimentResults
 
 Pixels = NDArray[np.uint8]
 
@@ -41,8 +39,8 @@ ENCODING = "-crf 20 -preset veryfast -movflags +faststart"
 INK, FAINT, GREEN, RED = (31, 41, 51), (148, 163, 184), (21, 128, 61), (185, 28, 28)
 
 
-def write_video(path: Path, runs: Sequence[CellRun]) -> int:
-    """Write the video, the first run of each cell; returns how many rounds it shows."""
+def write_video(path: Path, results: Sequence[ExperimentResults]) -> int:
+    """Write the video, the first run of each experiment; returns how many rounds it shows."""
     ffmpeg = require("imageio_ffmpeg")
     # A name of its own: the encoder of a process that was killed may still be writing to another.
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
@@ -61,7 +59,7 @@ def write_video(path: Path, runs: Sequence[CellRun]) -> int:
     rounds = 0
     try:
         writer.send(None)
-        for frame in all_frames(runs):
+        for frame in all_frames(results):
             writer.send(frame.tobytes())
             rounds += 1
         writer.close()
@@ -77,39 +75,38 @@ def write_video(path: Path, runs: Sequence[CellRun]) -> int:
     return rounds
 
 
-def all_frames(runs: Sequence[CellRun]) -> Iterator[Pixels]:
+def all_frames(results: Sequence[ExperimentResults]) -> Iterator[Pixels]:
     """The frames in the paper's order: by optimizer and depth, CCT before DCL."""
-    order = sorted(by_cell(runs), key=lambda item: (item[0].optimizer, item[0].depth, item[0].environment))
-    for _, group in order:
-        yield from cell_frames(group[0])
+    for result in sorted(
+        results, key=lambda each: (each.experiment.optimizer, each.experiment.depth, each.experiment.environment)
+    ):
+        yield from experiment_frames(result)
 
 
-def cell_frames(run: CellRun) -> Iterator[Pixels]:
-    """One frame for each round of a run, shape (HEIGHT, WIDTH, 3)."""
+def experiment_frames(result: ExperimentResults) -> Iterator[Pixels]:
+    """One frame for each round of the first run, shape (HEIGHT, WIDTH, 3)."""
     from matplotlib import colormaps
     from PIL import Image
 
-    canvas = GraphCanvas(run)
-    shares = reached_shares(run.visited, run.poorly_visited, run.thresholds)
-    mu = mu_of(run)
-    colours = colormaps["RdYlGn"](0.12 + 0.76 * shares)[..., :3]  # not the darkest ends: names have to be read on them
-    for n in range(len(mu)):
+    canvas = GraphCanvas(result.mdp)
+    # Not the darkest ends: names have to be read on them.
+    colours = colormaps["RdYlGn"](0.12 + 0.76 * result.shares)[..., :3]
+    for n in range(len(result.mu)):
         frame = np.full((HEIGHT, WIDTH, 3), 255, dtype=np.uint8)
         frame[TITLE_HEIGHT : HEIGHT - BARS_HEIGHT] = canvas.coloured(colours[n])
         picture = Image.fromarray(frame)
-        _write_title(picture, run, n)
-        _draw_bars(picture, mu[n], colours[n])
+        _write_title(picture, result, n)
+        _draw_bars(picture, result.mu[n], colours[n])
         yield np.asarray(picture)
 
 
 class GraphCanvas:
-    """A cell's graph, drawn once, whose states can be given other colours."""
+    """An MDP's graph, drawn once, whose states can be given other colours."""
 
-    def __init__(self, run: CellRun) -> None:
+    def __init__(self, mdp: FiniteMDP) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        mdp = run.cell.mdp(run.seed)
         places = layout_states(mdp)
         height = HEIGHT - TITLE_HEIGHT - BARS_HEIGHT
         figure = Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
@@ -150,12 +147,13 @@ def _font(size: int) -> Any:
     return ImageFont.truetype(font_manager.findfont("DejaVu Sans"), size)
 
 
-def _write_title(picture: Any, run: CellRun, n: int) -> None:
+def _write_title(picture: Any, result: ExperimentResults, n: int) -> None:
     from PIL import ImageDraw
 
     draw = ImageDraw.Draw(picture)
+    run = result.first
     poor, states = int(run.poorly_visited[n].sum()), run.poorly_visited.shape[1]
-    draw.text((MARGIN, 18), f"Curious Explorer: {run.cell.title}", font=_font(28), fill=INK)
+    draw.text((MARGIN, 18), f"Curious Explorer: {result.experiment.title}", font=_font(28), fill=INK)
     words = f"round {n + 1} of {len(run.visited)}: {poor} of {states} states poorly visited (red)"
     draw.text((MARGIN, 56), words, font=_font(20), fill=FAINT if poor == 0 else INK)
     done = (WIDTH - 2 * MARGIN) * (n + 1) / len(run.visited)

@@ -1,11 +1,11 @@
-// The reproduction: one cell at a time, its graph round by round, its curves and its resets.
+// The reproduction: one experiment at a time, its graph round by round, its curves and its resets.
 (() => {
   const { byId, style, plain, axis, draw, whenSchemeChanges } = page;
   const data = page.data.reproduction;
-  const picker = byId("cell"), slider = byId("round"), play = byId("play"), words = byId("round-words");
+  const picker = byId("experiment"), slider = byId("round"), play = byId("play"), words = byId("round-words");
   const SVG = "http://www.w3.org/2000/svg";
   const RADIUS = 0.31, BEND = 0.14, SECOND = 1000;
-  let cell = data.cells[0], timer = null;
+  let experiment = data.experiments[0], timer = null;
 
   const make = (name, attributes, parent) => {
     const element = document.createElementNS(SVG, name);
@@ -22,7 +22,7 @@
   const percent = (x) => `${(100 * x).toPrecision(3)}%`;
 
   function drawGraph() {
-    const svg = byId("graph"), xs = cell.places.map((p) => p[0]), ys = cell.places.map((p) => -p[1]);
+    const svg = byId("graph"), xs = experiment.places.map((p) => p[0]), ys = experiment.places.map((p) => -p[1]);
     const left = Math.min(...xs) - 0.9, top = Math.min(...ys) - 0.9;
     const width = Math.max(...xs) - left + 0.9, height = Math.max(...ys) - top + 0.7;
     svg.replaceChildren();
@@ -32,17 +32,17 @@
     const head = make("marker", { id: "tip", viewBox: "0 0 6 6", refX: 5, refY: 3, markerWidth: 0.14, markerHeight: 0.14,
       markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, make("defs", {}, svg));
     make("path", { d: "M0 0L6 3L0 6z", fill: style("--edge") }, head);
-    for (const [tail, to, probability, pays, reverse] of cell.edges) {
+    for (const [tail, to, probability, pays, reverse] of experiment.edges) {
       make("path", { d: edgePath(xs[tail], ys[tail], xs[to], ys[to], tail === to, reverse), class: pays ? "edge pays" : "edge",
         "stroke-width": 0.015 + 0.05 * Math.sqrt(probability), "marker-end": "url(#tip)" }, svg);
     }
-    cell.starts.forEach((s) => make("path", { d: `M${xs[s] - 0.8} ${ys[s]}H${xs[s] - RADIUS - 0.03}`, class: "edge",
+    experiment.starts.forEach((s) => make("path", { d: `M${xs[s] - 0.8} ${ys[s]}H${xs[s] - RADIUS - 0.03}`, class: "edge",
       "stroke-width": 0.06, "marker-end": "url(#tip)" }, svg));
-    cell.states.forEach((name, s) => {
+    experiment.states.forEach((name, s) => {
       const group = make("g", { tabindex: 0, role: "img", "data-state": s }, svg);
       make("title", {}, group);
       make("circle", { cx: xs[s], cy: ys[s], r: RADIUS, class: "state" }, group);
-      if (cell.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
+      if (experiment.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
       const text = make("text", { x: xs[s], y: ys[s] + 0.08 }, group);
       text.textContent = name;
       if (name.length > 4) text.style.fontSize = `${Math.max(0.09, 0.95 / name.length)}px`;
@@ -64,15 +64,15 @@
   function showRound() {
     const n = Number(slider.value) - 1;
     byId("graph").querySelectorAll("g[data-state]").forEach((group) => {
-      const s = Number(group.dataset.state), share = cell.shares[n][s];
-      const told = `${cell.states[s]}: resets ${percent(cell.mu[n][s])}, visits so far ` +
-        (cell.poor[n][s] ? `${percent(share)} of the threshold, poorly visited` : "above the threshold");
+      const s = Number(group.dataset.state), share = experiment.shares[n][s];
+      const told = `${experiment.states[s]}: resets ${percent(experiment.mu[n][s])}, visits so far ` +
+        (experiment.poor[n][s] ? `${percent(share)} of the threshold, poorly visited` : "above the threshold");
       group.querySelector("circle.state").setAttribute("fill", shade(share));
       group.querySelector("title").textContent = told;
       group.setAttribute("aria-label", told);
     });
-    const poor = cell.poor[n].reduce((a, b) => a + b, 0);
-    words.textContent = `${n + 1} of ${cell.mu.length}: ${poor} of ${cell.states.length} states poorly visited`;
+    const poor = experiment.poor[n].reduce((a, b) => a + b, 0);
+    words.textContent = `${n + 1} of ${experiment.mu.length}: ${poor} of ${experiment.states.length} states poorly visited`;
     slider.setAttribute("aria-valuetext", words.textContent);
   }
 
@@ -99,22 +99,22 @@
     const traces = [];
     for (const [arm, name, colour, tint] of [["without", "without CE", style("--bad"), "rgba(220,38,38,0.18)"],
       ["with", "with CE", style("--good"), "rgba(22,163,74,0.2)"]]) {
-      const { x, mean, low, high } = cell.curves[kind][arm];
+      const { x, mean, low, high } = experiment.curves[kind][arm];
       const band = { x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
       traces.push({ ...band, y: low }, { ...band, y: high, fill: "tonexty", fillcolor: tint },
         { x, y: mean, name, mode: "lines", line: { color: colour, width: 2 }, hovertemplate: "%{y:.3f}" });
     }
     const line = (x0, x1, y0, y1) => ({ type: "line", x0, x1, y0, y1, line: { color: style("--quiet"), width: 1, dash: "dot" } });
-    const shapes = [{ ...line(0, 1, cell.best, cell.best), xref: "paper" }];
-    if (kind === "samples") shapes.push({ type: "rect", x0: 0, x1: cell.exploration, y0: 0, y1: 1, yref: "paper",
+    const shapes = [{ ...line(0, 1, experiment.best, experiment.best), xref: "paper" }];
+    if (kind === "samples") shapes.push({ type: "rect", x0: 0, x1: experiment.exploration, y0: 0, y1: 1, yref: "paper",
       fillcolor: "rgba(22,163,74,0.08)", line: { width: 0 }, label: { text: "exploring", textposition: "top left", font: { color: style("--quiet") } } });
     draw(id, traces, { shapes, xaxis: axis(title, { rangemode: "tozero" }),
-      yaxis: axis(`return, ${cell.discounted ? "discounted" : "undiscounted"}`, { range: [-0.03 * cell.best, 1.08 * cell.best] }) });
+      yaxis: axis(`return, ${experiment.return}`, { range: [-0.03 * experiment.best, 1.08 * experiment.best] }) });
   }
 
   function drawScatter() {
-    const names = cell.states.map(plain), last = Math.max(1, cell.mu.length - 1), uniform = 1 / names.length;
-    const traces = cell.mu.map((mu, n) => ({ x: names.map((_, s) => s), y: mu.map((m) => Math.max(m, 1e-5)), mode: "markers",
+    const names = experiment.states.map(plain), last = Math.max(1, experiment.mu.length - 1), uniform = 1 / names.length;
+    const traces = experiment.mu.map((mu, n) => ({ x: names.map((_, s) => s), y: mu.map((m) => Math.max(m, 1e-5)), mode: "markers",
       type: "scatter", showlegend: false, marker: { color: hue(n / last), size: 6, opacity: 0.8 },
       text: names, hovertemplate: `%{text}: %{y:.4f}<extra>round ${n + 1}</extra>` }));
     const line = (y, dash) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: style("--good"), width: 1.5, dash } });
@@ -135,18 +135,18 @@
 
   function choose(index) {
     stop();
-    cell = data.cells[index];
-    slider.max = cell.mu.length;
-    slider.value = cell.mu.length;
-    byId("cell-facts").textContent = `γ ${cell.gamma}, β ${cell.beta.toPrecision(3)}, ${cell.mu.length} rounds, ${cell.states.length} states`;
+    experiment = data.experiments[index];
+    slider.max = experiment.mu.length;
+    slider.value = experiment.mu.length;
+    byId("experiment-facts").textContent = `γ ${experiment.gamma}, β ${experiment.beta.toPrecision(3)}, ${experiment.mu.length} rounds, ${experiment.states.length} states`;
     drawAll();
   }
 
-  data.cells.forEach((each, index) => picker.add(new Option(each.title, index)));
+  data.experiments.forEach((each, index) => picker.add(new Option(each.title, index)));
   picker.addEventListener("change", () => choose(Number(picker.value)));
   slider.addEventListener("input", () => { stop(); showRound(); });
   play.addEventListener("click", () => (timer === null ? start() : stop()));
   whenSchemeChanges(drawAll);
-  picker.value = data.cells.length - 1;
-  choose(data.cells.length - 1);
+  picker.value = data.experiments.length - 1;
+  choose(data.experiments.length - 1);
 })();

@@ -1,5 +1,6 @@
-"""Curious Explorer as a method among others: explore with a share of the budget, then improve with all that is left.
+"""The methods that can be compared, by id: Curious Explorer, its optimizers from the start alone, and the rivals.
 
+Curious Explorer explores with a share of the budget, then improves with all that is left.
 The rivals answer one question, how good the policy is after so many samples, so Curious Explorer answers it too. Half
 of the budget goes to Algorithm 2, divided evenly among its rounds; until that is over the policy it would act with is
 the uniform one, and that is what a curve shows. The rest trains the same optimizer for the world's own reward from the
@@ -16,13 +17,15 @@ from typing import Any
 
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import uniform_policy
+from curious_explorer.explorers.methods import METHODS as RIVALS
 from curious_explorer.explorers.visits import FreshVisits, LearningVisits
+from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
-from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.validation import check_count, check_gamma, check_name
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
@@ -135,3 +138,20 @@ CE_METHODS: dict[str, Callable[[], Any]] = {
     "model-based": ModelBased,
 }
 """Curious Explorer with each optimizer, and the same optimizers from the start alone."""
+METHODS: dict[str, Callable[[], Any]] = {**CE_METHODS, **RIVALS}
+"""Each makes a fresh `Optimizer`: ``METHODS[id]()(world, gamma=..., budget=..., watch=...)``."""
+PUBLISHED = "-published"
+"""Ends the ids of variants with the constants of their papers, 15 to 1,000 times slower; compared only when named."""
+DEFAULT_METHODS = tuple(name for name in METHODS if not name.endswith(PUBLISHED))
+
+
+def make_method(name: str) -> Any:
+    """A fresh optimizer; raises ``ValueError`` with the nearest match for a name that is not known."""
+    return METHODS[check_name(name, METHODS, "method")]()
+
+
+def least_budget(name: str, gamma: float) -> int:
+    """The fewest samples that a method can do anything with: an episode, or what it says itself."""
+    episode = default_horizon(gamma)
+    own = getattr(make_method(name), "least_budget", None)
+    return episode if own is None else max(episode, int(own(gamma)))

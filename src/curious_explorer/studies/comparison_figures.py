@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from curious_explorer.storage import write_atomically
-from curious_explorer.studies.comparison import statistics
-from curious_explorer.studies.comparison.comparison_grid import TARGET
-from curious_explorer.studies.comparison.comparison_summary import PROFILE_TAUS, Results, band
-from curious_explorer.studies.figures.canvas import PAGE_WIDTH, new_figure, quiet
+from curious_explorer.studies.comparison_results import ComparisonResults
+from curious_explorer.studies.comparison_run import TARGET
+from curious_explorer.studies.figures import FAINT, PAGE_WIDTH, new_figure, quiet, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +21,7 @@ DOTS_PER_INCH = 110
 """For a screen; the figures of a paper are made by ``reproduce``."""
 
 
-def draw_all(results: Results, folder: Path) -> list[Path]:
+def draw_all(results: ComparisonResults, folder: Path) -> list[Path]:
     """Write the figures as PNG files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
@@ -34,16 +29,10 @@ def draw_all(results: Results, folder: Path) -> list[Path]:
         "performance-profile": draw_profile(results),
         "samples-to-target": draw_bars(results),
     }
-    saved = []
-    for name, figure in figures.items():
-        buffer = io.BytesIO()
-        # The name of the software would make every copy of a figure another file.
-        figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-        saved.append(write_atomically(folder / f"{name}.png", buffer.getvalue()))
-    return saved
+    return [save_figure(figure, folder / name, pdf=False, dpi=DOTS_PER_INCH)[0] for name, figure in figures.items()]
 
 
-def look_of(results: Results, method: str) -> tuple[tuple[float, ...], str]:
+def look_of(results: ComparisonResults, method: str) -> tuple[tuple[float, ...], str]:
     """The colour and the line style of a method; of more than ten methods, pairs of them share a hue."""
     from matplotlib import colormaps
 
@@ -52,7 +41,7 @@ def look_of(results: Results, method: str) -> tuple[tuple[float, ...], str]:
     return colours(place % colours.N), LINE_STYLES[place // colours.N % len(LINE_STYLES)]
 
 
-def draw_curves(results: Results) -> Figure:
+def draw_curves(results: ComparisonResults) -> Figure:
     """For each environment, the score of the current policy against samples."""
     from matplotlib.ticker import PercentFormatter
 
@@ -62,11 +51,11 @@ def draw_curves(results: Results) -> Figure:
     for place, environment in enumerate(results.budgets):
         ax = figure.add_subplot(rows, columns, place + 1)
         for method in results.methods:
-            curve = band(results, method, environment)
+            curve = results.bands[method, environment]
             colour, style = look_of(results, method)
             ax.plot(curve.samples, curve.middle, color=colour, linestyle=style, linewidth=1.2, label=method)
             ax.fill_between(curve.samples, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-        ax.axhline(TARGET, color="#64748b", linewidth=0.6, linestyle=":")
+        ax.axhline(TARGET, color=FAINT, linewidth=0.6, linestyle=":")
         quiet(ax)
         ax.set_xscale("log")
         ax.set_ylim(-0.04, 1.06)
@@ -80,14 +69,14 @@ def draw_curves(results: Results) -> Figure:
     return figure
 
 
-def draw_profile(results: Results) -> Figure:
+def draw_profile(results: ComparisonResults) -> Figure:
     """The share of runs, over all environments, whose final score is at least tau."""
     figure = new_figure(PAGE_WIDTH, 2.8 + 0.25 * math.ceil(len(results.methods) / 5))
     ax = figure.add_subplot()
+    profile = results.summary["performance_profile"]
     for method in results.methods:
         colour, style = look_of(results, method)
-        share = statistics.performance_profile(results.scores(method), PROFILE_TAUS)
-        ax.plot(PROFILE_TAUS, share, color=colour, linestyle=style, linewidth=1.3, label=method)
+        ax.plot(profile["taus"], profile[method], color=colour, linestyle=style, linewidth=1.3, label=method)
     quiet(ax)
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("final value tau, of the best", fontsize=7.5)
@@ -96,7 +85,7 @@ def draw_profile(results: Results) -> Figure:
     return figure
 
 
-def draw_bars(results: Results) -> Figure:
+def draw_bars(results: ComparisonResults) -> Figure:
     """For each environment, the median number of samples to the target; empty where most runs never got there."""
     from matplotlib.ticker import NullLocator
 
@@ -105,7 +94,7 @@ def draw_bars(results: Results) -> Figure:
     figure = new_figure(PAGE_WIDTH, (0.16 * len(results.methods) + 0.7) * rows)
     for place, environment in enumerate(results.budgets):
         ax = figure.add_subplot(rows, columns, place + 1)
-        _draw_bars_of(ax, results, environment, place)
+        _draw_bars_of(ax, results, environment)
         ax.yaxis.set_minor_locator(NullLocator())
         ax.set_title(environment, fontsize=8.5, loc="left", parse_math=False)
         if place >= len(results.budgets) - columns:
@@ -113,17 +102,16 @@ def draw_bars(results: Results) -> Figure:
     return figure
 
 
-def _draw_bars_of(ax: Axes, results: Results, environment: str, place: int) -> None:
+def _draw_bars_of(ax: Axes, results: ComparisonResults, environment: str) -> None:
     budget = results.budgets[environment]
     for height, method in enumerate(results.methods):
-        to_target = results.to_target(method)[:, place]
-        median = float(statistics.upper_median(to_target[None, :, None])[0])
+        figures, seeds = results.on(environment, method), results.comparison.seeds
         colour, _ = look_of(results, method)
-        if math.isfinite(median):
-            ax.barh(height, max(median, 1.0), color=colour, height=0.7)
+        if figures["samples_to_target"] is not None:
+            ax.barh(height, max(figures["samples_to_target"], 1.0), color=colour, height=0.7)
         else:
-            reached = int(np.isfinite(to_target).sum())
-            ax.text(2.0, height, f"{reached} of {len(to_target)} runs got there", fontsize=5.5, va="center")
+            reached = round(seeds * figures["reached_target"])
+            ax.text(2.0, height, f"{reached} of {seeds} runs got there", fontsize=5.5, va="center")
     quiet(ax)
     ax.set_xscale("log")
     ax.set_xlim(1.0, 1.3 * budget)

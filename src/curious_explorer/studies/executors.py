@@ -1,4 +1,7 @@
-"""Jobs on this machine: one after the other in this process, or side by side in worker processes."""
+"""Where jobs run: in this process or in worker processes; `ray_executor` has a third place, a cluster.
+
+Results do not depend on it, only time does.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,30 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import connection
+from typing import Protocol, TypeVar
 
 from curious_explorer.errors import ExecutorError
-from curious_explorer.studies.executors.executor import QUEUED_PER_WORKER, Job, Result
 from curious_explorer.validation import check_count
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+QUEUED_PER_WORKER = 2
+"""Jobs handed to each worker: enough that none waits, few enough that an interruption loses little."""
+
+
+class Executor(Protocol):
+    """Runs jobs somewhere; `Inline`, `Processes` and `Ray` are three, and any object with these methods is another."""
+
+    def check(self) -> None:
+        """Refuse now, with a ``ValueError``, what would fail later; called before a grid writes its first file."""
+
+    def run(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Generator[Result, None, None]:
+        """The result of each job, as soon as it is there, in no particular order.
+
+        A failing job ends the iteration with its exception; results that came before it have been handed out. Closing
+        the generator abandons the jobs that are not finished.
+        """
 
 
 def available_cores() -> int:

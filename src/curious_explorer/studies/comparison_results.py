@@ -1,9 +1,10 @@
-"""Results as data: ``summary.json`` and ``results.csv``, the same bytes for the same comparison, and ``times.csv``."""
+"""The numbers of a comparison, computed once: whatever tables, figures and page show is taken from here.
+
+``summary.json`` and ``results.csv`` are the same bytes for the same comparison; ``times.csv`` is not.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -13,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.studies.comparison import statistics
-from curious_explorer.studies.comparison.comparison_grid import TARGET, Comparison
-from curious_explorer.studies.comparison.comparison_run import ComparisonRun
+from curious_explorer.studies import statistics
+from curious_explorer.studies.comparison_run import TARGET, Comparison, ComparisonRun
+from curious_explorer.studies.runner import csv_text
 
 CSV_COLUMNS = ("environment", "method", "seed", "gamma", "budget", "score", "samples_to_target", "coverage", "samples")
 CURVE_POINTS = 100
@@ -26,7 +27,16 @@ PROFILE_TAUS = np.linspace(0.0, 0.99, 100)
 """Up to 0.99: beyond it digits decide that nobody cares for."""
 
 
-class Results:
+class Band(NamedTuple):
+    """A curve over seeds: interquartile mean and its bootstrap interval, on a grid of samples."""
+
+    samples: Floats
+    middle: Floats
+    low: Floats
+    high: Floats
+
+
+class ComparisonResults:
     """All runs of a comparison as tables of shape (seeds, environments), one for each method."""
 
     def __init__(self, comparison: Comparison, runs: Sequence[ComparisonRun]) -> None:
@@ -55,6 +65,29 @@ class Results:
         """How long the runs took."""
         return self._table(method, lambda run: run.seconds)
 
+    def used(self, method: str) -> int:
+        """Samples taken in all runs."""
+        return sum(run.used for environment in self.budgets for run in self.runs(method, environment))
+
+    @cached_property
+    def bands(self) -> dict[tuple[str, str], Band]:
+        """By method and environment, the score of the current policy against samples, on a grid that methods share."""
+        return {(method, name): self._band(method, name) for method in self.methods for name in self.budgets}
+
+    def _band(self, method: str, environment: str) -> Band:
+        grid = np.geomspace(FIRST_POINT, self.budgets[environment], CURVE_POINTS)
+        runs = self.runs(method, environment)
+        curves = np.array([statistics.step_values(run.samples, run.scores, grid) for run in runs])
+        picked = statistics.resampled((len(runs), 1), CURVE_RESAMPLES, 0)[:, :, 0]
+        middles = statistics.interquartile_mean(curves[picked], axis=1)
+        low, high = np.percentile(middles, [2.5, 97.5], axis=0)
+        return Band(grid, statistics.interquartile_mean(curves, axis=0), low, high)
+
+    def on(self, environment: str, method: str) -> dict[str, Any]:
+        """What the summary says about a method on an environment."""
+        found: dict[str, Any] = self.summary["environments"][environment][method]
+        return found
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The content of ``summary.json``; see `summarize`."""
@@ -69,27 +102,7 @@ def samples_to_target(run: ComparisonRun) -> float:
     return statistics.first_reaching(run.samples, run.scores, TARGET)
 
 
-class Band(NamedTuple):
-    """A curve over seeds: interquartile mean and its bootstrap interval, on a grid of samples."""
-
-    samples: Floats
-    middle: Floats
-    low: Floats
-    high: Floats
-
-
-def band(results: Results, method: str, environment: str) -> Band:
-    """The score of the current policy against samples, as a step function on a grid that all methods share."""
-    grid = np.geomspace(FIRST_POINT, results.budgets[environment], CURVE_POINTS)
-    runs = results.runs(method, environment)
-    curves = np.array([statistics.step_values(run.samples, run.scores, grid) for run in runs])
-    picked = statistics.resampled((len(runs), 1), CURVE_RESAMPLES, 0)[:, :, 0]
-    middles = statistics.interquartile_mean(curves[picked], axis=1)
-    low, high = np.percentile(middles, [2.5, 97.5], axis=0)
-    return Band(grid, statistics.interquartile_mean(curves, axis=0), low, high)
-
-
-def summarize(results: Results) -> dict[str, Any]:
+def summarize(results: ComparisonResults) -> dict[str, Any]:
     """The content of ``summary.json``."""
     methods = results.methods
     return {
@@ -110,7 +123,7 @@ def summarize(results: Results) -> dict[str, Any]:
     }
 
 
-def _aggregate(results: Results, method: str) -> dict[str, Any]:
+def _aggregate(results: ComparisonResults, method: str) -> dict[str, Any]:
     scores = results.scores(method)
     return {
         "iqm": float(statistics.interquartile_mean(scores)),
@@ -121,7 +134,7 @@ def _aggregate(results: Results, method: str) -> dict[str, Any]:
     }
 
 
-def _on_environment(results: Results, method: str, place: int) -> dict[str, Any]:
+def _on_environment(results: ComparisonResults, method: str, place: int) -> dict[str, Any]:
     scores = results.scores(method)[:, [place]]
     to_target = results.to_target(method)[:, [place]]
     median = float(statistics.upper_median(to_target[None])[0])
@@ -141,7 +154,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _pairs(results: Results, table: Callable[[str], Floats]) -> dict[str, dict[str, dict[str, Any]]]:
+def _pairs(results: ComparisonResults, table: Callable[[str], Floats]) -> dict[str, dict[str, dict[str, Any]]]:
     """For each method and each rival, the probability that a run of the first beats one of the second."""
     tables = {name: table(name) for name in results.methods}
     return {
@@ -157,12 +170,12 @@ def _pairs(results: Results, table: Callable[[str], Floats]) -> dict[str, dict[s
     }
 
 
-def summary_text(results: Results) -> str:
+def summary_text(results: ComparisonResults) -> str:
     """``summary.json`` as it is written."""
     return json.dumps(results.summary, indent=2, allow_nan=False) + "\n"
 
 
-def results_csv(results: Results) -> str:
+def results_csv(results: ComparisonResults) -> str:
     """Tidy results: a row for each run; samples to target are empty where it was never reached."""
     rows = []
     for environment, budget in results.budgets.items():
@@ -172,10 +185,10 @@ def results_csv(results: Results) -> str:
                 name = (environment, method, run.job.seed, run.job.gamma, budget)
                 arrived = int(reached) if math.isfinite(reached) else ""
                 rows.append((*name, float(run.scores[-1]), arrived, run.coverage, run.used))
-    return _csv(CSV_COLUMNS, rows)
+    return csv_text(CSV_COLUMNS, rows)
 
 
-def times_csv(results: Results) -> str:
+def times_csv(results: ComparisonResults) -> str:
     """How long each run took; not the same twice, so it stands alone."""
     rows = [
         (environment, method, run.job.seed, f"{run.seconds:.4f}", f"{run.used / max(run.seconds, 1e-9):.0f}")
@@ -183,12 +196,4 @@ def times_csv(results: Results) -> str:
         for method in results.methods
         for run in results.runs(method, environment)
     ]
-    return _csv(("environment", "method", "seed", "seconds", "samples_per_second"), rows)
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return csv_text(("environment", "method", "seed", "seconds", "samples_per_second"), rows)

@@ -1,0 +1,300 @@
+"""``curious-explorer explore``, which keeps a reset model, and ``train``, which trains from it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curious_explorer.cli.terminal import ProgressLine, interruptible, say, see_own_modules
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from curious_explorer.gym.gym_world import GymWorld
+    from curious_explorer.sb3.training import Training
+    from curious_explorer.sb3.training_files import Evaluated
+    from curious_explorer.studies.exploration_study import Explored
+
+STEPPING = "Stepping in a Gymnasium environment"
+EVALUATING = "Evaluation, from the environment's own start"
+Environment = Annotated[
+    str,
+    typer.Argument(
+        help="Any Gymnasium id (MountainCar-v0, package:Id-v0, 'FrozenLake-v1?map_name=8x8'), dcl/20, or an MDP file.",
+        show_default=False,
+    ),
+]
+CELLS_HELP = (
+    "20, 20x20, 20x20:-1.2,-0.07:0.6,0.07 (grid: bins, low, high), quantiles:10, hash, hash:0.1, minigrid, identity or "
+    "module:function:COUNT. By default what is obvious."
+)
+WELL_BELOW = 0.8
+"""An exploration that takes less than this part of its samples has stopped by itself."""
+
+
+def explore(
+    environment: Environment,
+    out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/run"),
+    optimizer: Annotated[
+        str | None,
+        typer.Option(
+            help="On cells: model-based (the default when stepping), trpo (on a table), reinforce. On observations: "
+            "ppo, a2c, sb3-trpo.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Steps in all, never exceeded; 1,200,000 when stepping.", show_default=False),
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help="The discount; 0.99 when stepping, 0.95 on a table.", show_default=False)
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="How many policies to learn; by the samples, 20 on a table.", show_default=False),
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="The threshold's number; 1 / (2 |S|) by default.", show_default=False)
+    ] = None,
+    schedule: Annotated[str, typer.Option(help="linear: beta (n + 1); constant: beta; paper: beta n.")] = "linear",
+    visits: Annotated[
+        int | None,
+        typer.Option(
+            help="Walks that measure where each policy goes; by the samples, 2,000 on a table.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    record: Annotated[
+        bool | None,
+        typer.Option(
+            "--record/--no-record",
+            help="Keep the transitions seen, for certificates from counts; on a table, yes.",
+            show_default=False,
+        ),
+    ] = None,
+    cells: Annotated[str | None, typer.Option(help=CELLS_HELP, show_default=False, rich_help_panel=STEPPING)] = None,
+    max_cells: Annotated[
+        int | None,
+        typer.Option(help="How many cells may be discovered (hash, minigrid).", rich_help_panel=STEPPING),
+    ] = None,
+    actions: Annotated[
+        int | None,
+        typer.Option(
+            help="For continuous actions: values along each dimension, 3 by default.",
+            show_default=False,
+            rich_help_panel=STEPPING,
+        ),
+    ] = None,
+    num_envs: Annotated[int, typer.Option(help="Environments stepped together.", rich_help_panel=STEPPING)] = 1,
+) -> None:
+    """Explore an environment from its own start, and save the reset model."""
+    from rich.console import Console
+
+    from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
+
+    see_own_modules(environment, cells or "")
+    settings = ExploreSettings(
+        environment=environment,
+        optimizer=optimizer,
+        samples=samples,
+        gamma=gamma,
+        rounds=rounds,
+        beta=beta,
+        schedule=schedule,
+        visits=visits,
+        seed=seed,
+        record=record,
+        cells=cells,
+        max_cells=max_cells,
+        actions=actions,
+        num_envs=num_envs,
+    )
+    console = Console()
+    going_on = f"Exploring into {out}; interrupted, the same command goes on. The first run ever compiles a while."
+    with interruptible(console, out):
+        explored = explore_into(out, settings, tell=lambda text: say(console, f"{text}\n{going_on}"))
+    _show_explored(console, environment, explored, out)
+
+
+def _show_explored(console: Console, environment: str, explored: Explored, out: Path) -> None:
+    """What came of it, and how to go on."""
+    from curious_explorer.gym.gym_world import GymWorld
+    from curious_explorer.studies.exploration_study import RESETS
+
+    exploration, samples = explored.exploration, explored.samples
+    visited = exploration.total_visited > 0
+    if isinstance(explored.world, GymWorld):
+        go_on = _show_cells(console, environment, explored, explored.world, out)
+    else:
+        console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
+        go_on = f"curious-explorer certify {out}"
+    say(console, f"Reset model: {out / RESETS}   (ResetModel.load; {go_on})")
+
+
+def _show_cells(console: Console, environment: str, explored: Explored, world: GymWorld, out: Path) -> str:
+    """Which cells were reached; returns the command that trains from them."""
+    exploration, samples, cells = explored.exploration, explored.samples, world.discretisation.cells
+    visited = exploration.total_visited > 0
+    reached = visited.copy()
+    for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
+        reached |= False if round_.occupancy is None else round_.occupancy > 0
+    learned = sum(round_.learning_samples for round_ in exploration.rounds)
+    console.print(
+        f"{samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of "
+        f"{len(cells.discovered()) or cells.count:,} cells reached, {visited.sum():,} of them in visits."
+    )
+    if explored.given is not None and samples < WELL_BELOW * explored.given:
+        words = f"It took fewer samples than the {explored.given:,} it was given: it found nothing new within reach."
+        console.print(words)
+    say(console, f"Picture: {explored.picture}")
+    command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
+    described = cells.description()
+    if described["kind"] == "function":  # which is not stored with the model, so it must be named again
+        command += f" --cell-function {described['function']}"
+    return command
+
+
+def train(
+    environment: Annotated[
+        str, typer.Argument(help="A Gymnasium id: MountainCar-v0, package:Id-v0, 'Id-v0?depth=20'.", show_default=False)
+    ],
+    reset_model: Annotated[
+        Path | None,
+        typer.Option(help="A run of explore, or its reset_model/; without it, training is plain.", show_default=False),
+    ] = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average or last.",
+            show_default=False,
+        ),
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
+    samples: Annotated[int, typer.Option(help="Steps in all, roll-ins included; never exceeded.")] = 300_000,
+    out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/train"),
+    num_envs: Annotated[int, typer.Option(help="Environments stepped together.")] = 8,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    normalize: Annotated[bool, typer.Option(help="Shift and scale observations by what was seen.")] = True,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A hyperparameter as Stable-Baselines3 calls it: --set n_steps=64 --set gamma=0.98."
+        ),
+    ] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's logs.", show_default=False)] = None,
+    cell_function: Annotated[
+        str | None,
+        typer.Option(help="module:function, where the reset model's cells were made by one.", show_default=False),
+    ] = None,
+    evaluate_every: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples between two; a twentieth of all by default.", show_default=False, rich_help_panel=EVALUATING
+        ),
+    ] = None,
+    evaluation_episodes: Annotated[int, typer.Option(help="Episodes of each.", rich_help_panel=EVALUATING)] = 10,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic/--stochastic", help="The likeliest action, or one drawn.", rich_help_panel=EVALUATING
+        ),
+    ] = True,
+) -> None:
+    """Train from explored resets, and evaluate from the environment's own start."""
+    from rich.console import Console
+
+    from curious_explorer.gym.cell_names import named_function
+    from curious_explorer.resets.reset_model import ResetModel
+    from curious_explorer.sb3.training import check_fits, train_into
+    from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
+    from curious_explorer.studies.exploration_study import reset_model_folder
+    from curious_explorer.studies.figures import draw_evaluations, save_figure
+
+    see_own_modules(environment, cell_function or "")
+    asked = TrainingSettings(
+        environment=environment,
+        algorithm=algorithm,
+        samples=samples,
+        num_envs=num_envs,
+        seed=seed,
+        normalize=normalize,
+        evaluate_every=evaluate_every,
+        evaluation_episodes=evaluation_episodes,
+        deterministic=deterministic,
+        hyperparameters=hyperparameters(settings or []),
+    )
+    function = None if cell_function is None else named_function(cell_function)
+    resets = None
+    if reset_model is not None:
+        loaded = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
+        resets = loaded.weighted(weighting or ("spread" if len(loaded.visited) else loaded.weighting))
+    elif weighting is not None:
+        raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
+    check_fits(environment, resets)  # before anything is announced
+    console = Console()
+    start = "the environment's own start"
+    if resets is not None:
+        start = f"the resets in {reset_model} ({resets.weighting})"
+    say(
+        console,
+        f"{algorithm.upper()} on {environment}, from {start}: {samples:,} samples into {out}; interrupted, the same "
+        "command goes on.",
+    )
+    texts = (
+        "training: {task.completed:,} of {task.total:,} samples",
+        "return from the start {task.fields[worth]}",
+        "{task.fields[learned]} of them learned from",
+    )
+
+    def watch(used: int, learning_steps: int, evaluated: Evaluated | None) -> None:
+        fields: dict[str, Any] = {} if evaluated is None else {"worth": f"{evaluated.mean_return:.3g}"}
+        line.update(completed=used, learned=f"{learning_steps:,}", **fields)
+
+    with (
+        interruptible(console, out),
+        ProgressLine(Console(stderr=True), texts, samples, worth="-", learned="0") as line,
+    ):
+        training = train_into(out, asked, resets, tensorboard=tensorboard, watch=watch)
+    title = f"{algorithm.upper()} on {environment}, trained from {'explored resets' if resets else 'its own start'}"
+    drawn = draw_evaluations(
+        [each.samples for each in training.evaluations], [each.mean_return for each in training.evaluations], title
+    )
+    picture, _ = save_figure(drawn, out / "evaluations")
+    _show_training(console, training, out)
+    say(console, f"Curve: {picture}; beside it evaluations.csv")
+
+
+def _show_training(console: Console, training: Training, out: Path) -> None:
+    """What came of it, and what lies where."""
+    from rich.table import Table
+
+    evaluations = training.evaluations
+    shown = sorted({*range(0, len(evaluations), max(1, len(evaluations) // 8)), len(evaluations) - 1})
+    some = f"; {len(shown)} of {len(evaluations)}, evaluations.csv has all" if len(shown) < len(evaluations) else ""
+    table = Table(title=f"Evaluations, from the environment's own start{some}", pad_edge=False)
+    for name in ("samples", "of them\nlearned from", "mean return", "standard\ndeviation", "mean\nlength"):
+        table.add_column(name, justify="right")
+    for number in shown:
+        each = evaluations[number]
+        table.add_row(
+            f"{each.samples:,}",
+            f"{each.learning_steps:,}",
+            f"{each.mean_return:.2f}",
+            f"{each.std_return:.2f}",
+            f"{each.mean_length:.1f}",
+        )
+    console.print(table)
+    evaluation_steps = sum(each.evaluation_steps for each in evaluations)
+    console.print(
+        f"{training.samples:,} samples: {training.learning_steps:,} of episodes and "
+        f"{training.samples - training.learning_steps:,} of roll-ins. Evaluations took {evaluation_steps:,} steps more."
+    )
+    if training.policy is None:
+        words = f"Policy: {out / 'checkpoint.safetensors'} (weights; its network acts with PyTorch only)"
+    else:
+        words = f"Policy: {training.policy}   (NetworkPolicy.decode; acts with NumPy alone)"
+    say(console, words)

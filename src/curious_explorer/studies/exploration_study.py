@@ -1,0 +1,341 @@
+"""``explore`` as a folder that speaks for itself, on a table of transitions or by stepping in an environment.
+
+RUN/environment.json     what was explored: the table's digest, or the id, the spaces, the cells and the action set
+RUN/mdp.npz              the table of transitions, where there is one
+RUN/exploration/         the checkpoint: settings and one file a round
+RUN/reset_model/         what to train from
+RUN/visited.png, .pdf    a picture of where an exploration by steps went
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+
+from curious_explorer.environments.environment_names import find_environment
+from curious_explorer.errors import CheckpointError
+from curious_explorer.explorers.checkpoint import SETTINGS_FILE, explored_digest
+from curious_explorer.explorers.curious_explorer import explore
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.explorers.sample_budget import SampleBudget
+from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
+from curious_explorer.gym.cell_names import named_cells, named_function
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.learners.model_based import ModelBased
+from curious_explorer.learners.optimizer import Optimizer
+from curious_explorer.learners.reinforce import Reinforce
+from curious_explorer.learners.trpo import TRPO
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.registration import ZOO
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import Format
+from curious_explorer.studies.figures import draw_visited_cells, save_figure
+from curious_explorer.validation import check_count, check_gamma, check_name, check_seed
+from curious_explorer.worlds.tabular_world import TabularWorld
+
+TABULAR: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
+    "trpo": TRPO,
+    "reinforce": Reinforce,
+    "model-based": ModelBased,
+}
+"""Optimizers that see states or cells."""
+NEURAL = {"ppo": "ppo", "a2c": "a2c", "sb3-trpo": "trpo"}
+"""Optimizers that see observations, and what Stable-Baselines3 calls them."""
+SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
+MDP_FILE, ROUNDS, RESETS, PICTURE = "mdp.npz", "exploration", "reset_model", "visited"
+ENVIRONMENT_FILE = "environment.json"
+ENVIRONMENT = Format("curious-explorer/explored-environment", 2)
+TABLE = "table"
+"""The key under which ``environment.json`` has the digest of a table."""
+STEPPING_SAMPLES = 1_200_000
+FULL_BATCH = 50
+"""Episodes in a batch of a tabular optimizer, where a round can afford several such batches."""
+BATCHES_A_ROUND = 4
+UNTIL_SPENT = 1_000_000
+"""Updates of a tabular optimizer: its samples are what stops it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExploreSettings:
+    """What to explore and how; None is the default of a table, or of stepping, whichever it comes to."""
+
+    environment: str
+    optimizer: str | None = None
+    samples: int | None = None
+    gamma: float | None = None
+    rounds: int | None = None
+    beta: float | None = None
+    schedule: str = "linear"
+    visits: int | None = None
+    seed: int = 0
+    record: bool | None = None
+    cells: str | None = None
+    max_cells: int | None = None
+    actions: int | None = None
+    num_envs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer is not None:
+            check_name(self.optimizer, (*TABULAR, *NEURAL), "optimizer")
+        check_name(self.schedule, SCHEDULES, "schedule")
+        if self.record and self.optimizer in NEURAL:
+            raise ValueError(
+                f"--record keeps the transitions of cells, which {self.optimizer} does not see; leave it out"
+            )
+
+    @property
+    def asks_for_stepping(self) -> bool:
+        """Whether something was asked for that only stepping in an environment has."""
+        stepping = (self.cells, self.max_cells, self.actions, self.num_envs)
+        return self.optimizer in NEURAL or stepping != (None, None, None, 1)
+
+    def table(self) -> FiniteMDP | None:
+        """The table of transitions to explore; None if it is to be done by stepping."""
+        if not self.asks_for_stepping:
+            return table_behind(self.environment)
+        if not is_gymnasium_id(self.environment) and (mdp := table_behind(self.environment)) is not None:
+            raise ValueError(
+                f"{self.environment} is a table of transitions with {mdp.num_states} states, so it needs no cells and "
+                "has no observations; leave out --cells, --max-cells, --actions and --num-envs, and choose the "
+                f"optimizer among {', '.join(TABULAR)}"
+            )
+        return None
+
+
+class Explored(NamedTuple):
+    """A finished run."""
+
+    exploration: Exploration
+    world: TabularWorld | GymWorld
+    given: int | None
+    """The most samples that it was given."""
+    picture: Path | None
+
+    @property
+    def samples(self) -> int:
+        """Every step of it, those that found the quantiles included."""
+        return self.world.samples
+
+
+def explore_into(
+    folder: str | Path,
+    settings: ExploreSettings,
+    *,
+    tell: Callable[[str], None] = lambda text: None,
+    progress: bool = True,
+) -> Explored:
+    """Explore and keep everything; a run that was interrupted goes on where it stood.
+
+    Args:
+        folder: for the run; see the top of this module.
+        settings: what to explore and how.
+        tell: told in a sentence what is going to be done.
+        progress: whether to show a progress bar.
+    """
+    target, mdp = Path(folder), settings.table()
+    stepping = mdp is None
+    gamma = check_gamma((0.99 if stepping else 0.95) if settings.gamma is None else settings.gamma)
+    check_seed(settings.seed)
+    for name in ("rounds", "visits"):
+        if (count := getattr(settings, name)) is not None:
+            check_count(count, name, least=1)
+    given = STEPPING_SAMPLES if stepping and settings.samples is None else settings.samples
+    rounds, visits, optimizer = settings.rounds or 20, settings.visits or 2_000, settings.optimizer or "trpo"
+    learner: Optimizer
+    if given is not None:
+        budget = SampleBudget.plan(
+            given, gamma, rounds=settings.rounds, visits=settings.visits, num_envs=settings.num_envs
+        )
+        rounds, visits = budget.rounds, budget.visits
+    world: TabularWorld | GymWorld
+    if mdp is not None:
+        learner = TABULAR[optimizer]()
+        world = TabularWorld(mdp, seed=settings.seed)
+        words = f"{settings.environment} shows its table of transitions ({mdp.num_states} states): samples are drawn "
+        instead = (
+            "; --cells identity steps in the environment instead." if is_gymnasium_id(settings.environment) else "."
+        )
+        tell(f"{words}from it, which is fast{instead}")
+    else:
+        learner = make_optimizer(settings.optimizer or "model-based", budget)
+        world = open_world(settings)
+        kind = world.discretisation.cells.description()["kind"]
+        tell(
+            f"{settings.environment}: stepping in the environment, {world.num_states:,} cells ({kind}), "
+            f"{world.num_actions} actions; {given:,} samples in {rounds} rounds."
+        )
+    _claim(target, world)
+    if mdp is not None and not (target / MDP_FILE).is_file():
+        mdp.save(target / MDP_FILE)
+    beta = default_beta(world.num_states) if settings.beta is None else settings.beta
+    exploration = explore(
+        world,
+        learner,
+        gamma=gamma,
+        rounds=rounds,
+        thresholds=SCHEDULES[settings.schedule](beta),
+        visits=visits,
+        samples=None if given is None else given - world.samples,  # less what finding the cells took
+        record=not stepping if settings.record is None else settings.record,
+        checkpoint=target / ROUNDS,
+        progress=progress,
+    )
+    exploration.reset_model.save(target / RESETS)
+    if isinstance(world, TabularWorld):
+        return Explored(exploration, world, given, None)
+    picture, _ = save_figure(draw_visited_cells(exploration, world.discretisation), target / PICTURE)
+    world.close()
+    return Explored(exploration, world, given, picture)
+
+
+def open_world(settings: ExploreSettings) -> GymWorld:
+    """The world of a Gymnasium id, with its cells by name; see `named_cells`."""
+    made = make_by_id(settings.environment)
+    try:
+        cells = named_cells(settings.cells, made, max_cells=settings.max_cells)
+    finally:
+        made.close()
+    return GymWorld(
+        settings.environment, cells=cells, actions=settings.actions, seed=settings.seed, num_envs=settings.num_envs
+    )
+
+
+def make_optimizer(name: str, budget: SampleBudget) -> Optimizer:
+    """An optimizer by its name, with batches that fit what a round can spend."""
+    if name in NEURAL:
+        from curious_explorer.sb3.sb3_optimizer import SB3
+
+        return SB3(NEURAL[name])
+    if name == "model-based":
+        return ModelBased()
+    episode = default_horizon(budget.gamma) + 1.5 / (1.0 - budget.gamma)
+    affordable = int(budget.learning_of_a_round / (BATCHES_A_ROUND * episode))
+    kind = TRPO if name == "trpo" else Reinforce
+    return kind(updates=UNTIL_SPENT, episodes=min(max(affordable, 5), FULL_BATCH))
+
+
+def _claim(target: Path, world: TabularWorld | GymWorld) -> None:
+    """Make the folder this world's, or refuse one that is something else's."""
+    by_steps = isinstance(world, GymWorld)
+    wanted: dict[str, Any] = (
+        world.discretisation.description() if isinstance(world, GymWorld) else {TABLE: world.identity()["digest"]}
+    )
+    folder = RunFolder(target, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
+    finished = any((target / ROUNDS).glob("round-*"))
+    if folder.claimed and finished:
+        found = folder.settings()
+        if by_steps and TABLE in found:
+            raise CheckpointError(
+                f"{target} holds a run on the environment's table of transitions; choose another folder, or leave "
+                "--cells out to go on with it"
+            )
+        if not by_steps and TABLE not in found:
+            raise CheckpointError(
+                f"{target} holds a run that steps in the environment; choose another folder, or give the --cells it "
+                "was made with to go on with it"
+            )
+        if not by_steps and found != wanted:
+            raise CheckpointError(f"{target} holds a run on another MDP; choose another folder")
+    # Where nothing was finished, whoever was told to try other cells may do so in the same folder.
+    folder.claim(wanted, replace=not finished)
+    if not finished:
+        (target / ROUNDS / SETTINGS_FILE).unlink(missing_ok=True)
+        (target / MDP_FILE).unlink(missing_ok=True)
+
+
+def load_explored(folder: str | Path, mdp: FiniteMDP | None = None) -> tuple[FiniteMDP, Exploration]:
+    """A finished run on a table, or a bare checkpoint folder together with the MDP that was explored."""
+    source = Path(folder)
+    if not source.is_dir():
+        raise CheckpointError(f"there is no folder {source}; expected a run written by curious-explorer explore")
+    if mdp is None:
+        if not (source / MDP_FILE).is_file():
+            raise CheckpointError(
+                f"{source} holds no {MDP_FILE}, as curious-explorer explore writes it; name what was explored "
+                "with --environment"
+            )
+        mdp = FiniteMDP.load(source / MDP_FILE)
+    rounds = source / ROUNDS if (source / ROUNDS).is_dir() else source
+    exploration = Exploration.load(rounds)
+    if explored_digest(rounds) != mdp.fingerprint:
+        raise CheckpointError(f"{source} is an exploration of another MDP than the one given")
+    if not exploration.finished:
+        raise CheckpointError(
+            f"{source} is unfinished: {len(exploration.rounds)} of {exploration.planned_rounds} rounds; the command "
+            "that began it goes on with it"
+        )
+    return mdp, exploration
+
+
+class Reopened(NamedTuple):
+    """A finished run, to be looked at with fresh samples."""
+
+    world: TabularWorld | GymWorld
+    """A fresh world of what was explored."""
+    reset_model: ResetModel
+    exploration: Exploration
+    known: dict[str, Any]
+    """What is known of the world besides: of a table, its start and which states are terminal."""
+
+
+def open_explored(
+    folder: str | Path, environment: str | None = None, cell_function: str | None = None, seed: int = 0
+) -> Reopened:
+    """A run of `explore_into`, or a bare checkpoint folder together with the name of the table that was explored.
+
+    ``cell_function`` is ``module:function``, where the cells were made by one.
+    """
+    source = Path(folder)
+    run = RunFolder(source, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
+    if not run.claimed or TABLE in run.settings():
+        mdp, exploration = load_explored(source, None if environment is None else find_environment(environment))
+        known = {"start": mdp.start, "terminal": mdp.terminal}
+        return Reopened(TabularWorld(mdp, seed=seed), exploration.reset_model, exploration, known)
+    function = None if cell_function is None else named_function(cell_function)
+    resets = ResetModel.load(source / RESETS, cell_function=function)
+    made = Discretisation.of_reset_model(resets)
+    name = run.settings()["environment"] if environment is None else environment
+    world = GymWorld(name, cells=made.cells, actions=made.action_set.choices, seed=seed)
+    resets.check_world(world)
+    return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})
+
+
+def is_gymnasium_id(name: str) -> bool:
+    """Whether a name is one of Gymnasium's ids, of this or of another package."""
+    if name.endswith((".json", ".npz")) or name.partition("/")[0] in ZOO:
+        return False
+    return name.partition("?")[0] in gymnasium.registry or ":" in name or name.startswith("MiniGrid-")
+
+
+def table_behind(name: str) -> FiniteMDP | None:
+    """The table of transitions behind a name; None for a Gymnasium environment that has none."""
+    if not is_gymnasium_id(name):
+        return find_environment(name)  # knows what was meant by a name that is unknown
+    env = make_by_id(name)
+    try:
+        return FiniteMDP.from_gymnasium(env) if shows_its_table(env) else None
+    finally:
+        env.close()
+
+
+def shows_its_table(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether an environment carries its transitions, as Gymnasium's toy texts and this library's do."""
+    bare: Any = env.unwrapped
+    spaces = (bare.observation_space, bare.action_space)
+    if not all(isinstance(space, gymnasium.spaces.Discrete) and space.start == 0 for space in spaces):
+        return False
+    return isinstance(getattr(bare, "mdp", None), FiniteMDP) or getattr(bare, "P", None) is not None
+
+
+def reset_model_folder(folder: str | Path) -> Path:
+    """The reset model's folder, for those who name the run that it lies in."""
+    inside = Path(folder) / RESETS
+    return inside if inside.is_dir() else Path(folder)

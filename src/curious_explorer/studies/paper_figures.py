@@ -1,0 +1,263 @@
+"""The paper's figures, from the numbers of `paper_results`, each with what it shows.
+
+(a) evolution: how the exploration spreads over the MDP's graph. Poorly visited states, those in K_n, go from red to
+green as their visits so far come closer to the threshold beta_n; all other states are green.
+
+(b) scatter: mu_n(s) by state, from red (n = 0) to blue (n = N - 1). Two lines: the uniform distribution and half of it,
+which is the paper's beta; points should gather there.
+
+(c) returns while learning, red without Curious Explorer and green with it: mean and one standard deviation over runs of
+the exact return, from the start, of the policy learned so far; discounted on CCT and undiscounted on DCL, as in the
+paper. By learning episodes, as in the paper, and by samples, where the green learner pays for its exploration first.
+
+(d) graph: the MDPs themselves.
+
+And for many seeds, the share of them that reach at least a given value. A curve that stays high to the right is a
+method that works whatever the seed; one that falls early fails for most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats
+from curious_explorer.mdp.drawing import draw_mdp
+from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.mdp.layout import layout_states
+from curious_explorer.studies.figures import FAINT, PAGE_WIDTH, WITH_CE, WITHOUT_CE, new_figure, quiet, save_figure
+from curious_explorer.studies.paper_experiments import OPTIMIZER_TITLES, PAPER_EPISODES, TITLES
+from curious_explorer.studies.paper_results import ExperimentResults, by_experiment, reached_shares
+from curious_explorer.studies.paper_run import ExperimentRun
+from curious_explorer.studies.runner import safe_name
+from curious_explorer.studies.seed_runs import SeedRuns, band_width, share_reaching
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AXES = {"episodes": "learning episodes", "samples": "samples (environment steps), exploration included"}
+LINES = {"with_ce": (WITH_CE, "with CE"), "without_ce_total_budget": (WITHOUT_CE, "without CE")}
+SEED_LINES = {
+    "with_ce": (WITH_CE, "-", "with CE"),
+    "without_ce_total_budget": (WITHOUT_CE, "-", "without CE, as many steps in all"),
+    "without_ce": (WITHOUT_CE, ":", "without CE, as many learning steps"),
+}
+LARGEST_UNIT = 0.62
+"""Inches between neighbouring states."""
+PANEL_TITLE, FIGURE_TITLE, BAR_ROOM = 0.25, 0.35, 0.55
+"""Inches above each panel, above all, and below all."""
+SHARE_LABEL = "visits so far, as a share of the threshold"
+MOST_LABELS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class FigureJob:
+    """One figure to draw and save; worker processes can do it."""
+
+    family: str
+    """``evolution``, ``scatter``, ``episodes``, ``samples`` or ``graph``."""
+    name: str
+    """Of the file, without its ending."""
+    results: list[ExperimentResults]
+    folder: Path
+
+
+def figure_jobs(runs: Sequence[ExperimentRun], folder: Path) -> list[FigureJob]:
+    """All figures of a study; those that take long come first."""
+    results = by_experiment(runs)
+    deep_first = sorted(results, key=lambda result: -result.experiment.depth)
+    jobs = [
+        FigureJob("evolution", f"evolution-{safe_name(result.experiment.name)}", [result], folder)
+        for result in deep_first
+    ]
+    # As in the paper, the depths of one optimizer on one environment share a page.
+    for (optimizer, environment), pages in groupby(
+        results, key=lambda result: (result.experiment.optimizer, result.experiment.environment)
+    ):
+        page = list(pages)
+        shared = ("scatter", "episodes", "samples")
+        jobs += [FigureJob(family, f"{family}-{optimizer}-{environment}", page, folder) for family in shared]
+    shallowest = {result.experiment.environment: result for result in deep_first}
+    environments = dict.fromkeys(result.experiment.environment for result in results)
+    for name in environments:
+        result = shallowest[name]
+        jobs.append(FigureJob("graph", f"graph-{name}{result.experiment.depth}", [result], folder))
+    return jobs
+
+
+def draw_figure(job: FigureJob) -> str:
+    """Draw and save a figure; returns its name."""
+    save_figure(make_figure(job), job.folder / job.name)
+    return job.name
+
+
+def make_figure(job: FigureJob) -> Figure:
+    """The figure of a job."""
+    if job.family == "scatter":
+        return draw_scatter(job.results)
+    if job.family in AXES:
+        return draw_returns(job.results, job.family)
+    result = job.results[0]
+    experiment, run = result.experiment, result.first
+    if job.family == "graph":
+        axes = draw_mdp(result.mdp, title=f"{TITLES[experiment.environment]}, depth {experiment.depth}")
+        figure: Figure = axes.figure  # type: ignore[assignment]
+        return figure
+    optimizer = OPTIMIZER_TITLES[experiment.optimizer]
+    title = f"Curious Explorer with {optimizer} on {experiment.environment.upper()}{experiment.depth}"
+    return draw_evolution(result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, title=title)
+
+
+def draw_evolution(
+    mdp: FiniteMDP,
+    visited: Floats,
+    poorly_visited: NDArray[np.bool_],
+    thresholds: Floats,
+    shown: Sequence[int],
+    *,
+    title: str | None = None,
+) -> Figure:
+    """The MDP's graph at some rounds, counted from 1, one under the other."""
+    shares = reached_shares(visited, poorly_visited, thresholds)
+    places = layout_states(mdp)
+    width, height = np.ptp(places, axis=0) + 2.0
+    unit = min(LARGEST_UNIT, PAGE_WIDTH / width)
+    row = max(0.4, unit * height) + PANEL_TITLE
+    top = 0.0 if title is None else FIGURE_TITLE
+    whole = row * len(shown) + top + BAR_ROOM
+    # Places are known, so nothing has to search for them.
+    figure = new_figure(unit * width, whole, layout=None)
+    if title is not None:
+        figure.suptitle(title, fontsize=10, y=1.0 - 0.1 / whole, va="top", parse_math=False)
+    for panel, number in enumerate(shown):
+        poor = int(poorly_visited[number - 1].sum())
+        bottom = whole - top - row * (panel + 1)
+        draw_mdp(
+            mdp,
+            ax=figure.add_axes((0.0, bottom / whole, 1.0, (row - PANEL_TITLE) / whole)),
+            values=shares[number - 1],
+            vmin=0.0,
+            vmax=1.0,
+            colorbar=False,
+            positions=places,
+            title=f"round {number}: {poor} of {mdp.num_states} states poorly visited",
+        )
+    _draw_bar(figure, whole)
+    return figure
+
+
+def _draw_bar(figure: Figure, height: float) -> None:
+    """What the colours mean, under all panels."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    place = figure.add_axes((0.15, 0.38 / height, 0.7, 0.1 / height))
+    bar = figure.colorbar(ScalarMappable(Normalize(0.0, 1.0), "RdYlGn"), cax=place, orientation="horizontal")
+    bar.ax.tick_params(labelsize=7, length=2.0, width=0.5)
+    bar.set_label(SHARE_LABEL, fontsize=8)
+
+
+def draw_scatter(results: Sequence[ExperimentResults]) -> Figure:
+    """One panel for each experiment, the first run of each."""
+    figure = new_figure(PAGE_WIDTH, 2.6 * len(results))
+    for panel, result in enumerate(results):
+        _draw_resets(figure.add_subplot(len(results), 1, panel + 1), result)
+    return figure
+
+
+def _draw_resets(ax: Axes, result: ExperimentResults) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.ticker import MaxNLocator
+
+    mu = result.mu
+    rounds, states = mu.shape
+    colours = LinearSegmentedColormap.from_list("red to blue", ["#dc2626", "#2563eb"])
+    norm = Normalize(0, max(1, rounds - 1))
+    where, when = np.tile(np.arange(states), rounds), np.repeat(np.arange(rounds), states)
+    ax.scatter(where, mu.ravel(), s=9, c=when, cmap=colours, norm=norm, alpha=0.75, linewidths=0, zorder=2)
+    uniform = 1.0 / states
+    ax.axhline(uniform, color=WITH_CE, linewidth=1.0, label="uniform", zorder=1)
+    ax.axhline(uniform / 2, color=WITH_CE, linewidth=1.0, linestyle="--", label="half of it", zorder=1)
+    # The start holds half of every mu_n; on a linear scale it would press everything else flat.
+    ax.set_yscale("symlog", linthresh=uniform / 4)
+    ax.set_ylim(0.0, 1.0)
+    names = result.mdp.state_names
+    every = max(1, -(-states // MOST_LABELS))
+    ax.set_xticks(range(0, states, every), [names[s] for s in range(0, states, every)], rotation=90, parse_math=False)
+    quiet(ax)
+    ax.tick_params(axis="x", labelsize=5.5)
+    ax.set_ylabel(r"$\mu_n(s)$", fontsize=8)
+    ax.set_title(f"{result.experiment.title}, seed {result.first.seed}", fontsize=9, loc="left", parse_math=False)
+    ax.legend(fontsize=6.5, loc="upper right", frameon=False, ncols=2)
+    bar = ax.figure.colorbar(
+        ScalarMappable(norm, colours), ax=ax, pad=0.01, fraction=0.03, ticks=MaxNLocator(integer=True)
+    )
+    bar.set_label("round n", fontsize=7)
+    bar.ax.tick_params(labelsize=6, length=2)
+
+
+def draw_returns(results: Sequence[ExperimentResults], axis: str) -> Figure:
+    """One panel for each experiment; ``axis`` is a key of `AXES`."""
+    figure = new_figure(PAGE_WIDTH, 2.1 * len(results))
+    for panel, result in enumerate(results):
+        _draw_returns(figure.add_subplot(len(results), 1, panel + 1), result, axis)
+    return figure
+
+
+def _draw_returns(ax: Axes, result: ExperimentResults, axis: str) -> None:
+    from matplotlib.ticker import EngFormatter
+
+    best, runs = result.best, result.runs
+    for arm, band in result.returns(axis).items():
+        colour, label = LINES[arm]
+        ax.plot(band.effort, band.mean, color=colour, linewidth=1.3, label=label)
+        ax.fill_between(band.effort, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
+    ax.axhline(best, color=FAINT, linewidth=0.7, linestyle=":", label="best possible")
+    if axis == "episodes" and result.episodes_shown > PAPER_EPISODES:
+        ax.axvline(PAPER_EPISODES, color=FAINT, linewidth=0.7, linestyle="--", label="where the paper stops")
+    if axis == "samples":
+        ax.axvspan(0.0, result.exploration_samples, color=WITH_CE, alpha=0.07, linewidth=0, label="exploring")
+    quiet(ax)
+    ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    ax.set_xlim(left=0.0)
+    ax.set_ylim(-0.03 * best, 1.06 * best)
+    ax.set_ylabel(f"return, {result.kind_of_return}", fontsize=7.5)
+    ax.set_xlabel(AXES[axis], fontsize=7.5)
+    many = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+    ax.set_title(f"{result.experiment.title}, {many}", fontsize=9, loc="left", parse_math=False)
+    ax.legend(fontsize=6.5, frameon=False, loc="center right" if axis == "episodes" else "center")
+
+
+def draw_seeds(experiments: Sequence[SeedRuns]) -> Figure:
+    """One panel for each experiment, two in a row."""
+    rows = math.ceil(len(experiments) / 2)
+    figure = new_figure(PAGE_WIDTH, 2.5 * rows)
+    for panel, runs in enumerate(experiments):
+        _draw_seeds(figure.add_subplot(rows, min(2, len(experiments)), panel + 1), runs)
+    return figure
+
+
+def _draw_seeds(ax: Axes, runs: SeedRuns) -> None:
+    for arm, (colour, style, label) in SEED_LINES.items():
+        where, share = share_reaching(runs.values[arm])
+        width = band_width(len(runs.seeds))
+        order = 3 if arm == "with_ce" else 2
+        ax.step(where, share, where="pre", color=colour, linestyle=style, linewidth=1.3, label=label, zorder=order)
+        low, high = (share - width).clip(0.0), (share + width).clip(None, 1.0)
+        ax.fill_between(where, low, high, step="pre", color=colour, alpha=0.12, linewidth=0)
+    quiet(ax)
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_ylim(-0.03, 1.05)
+    ax.set_xlabel("fraction of the best possible value", fontsize=7.5)
+    ax.set_ylabel("share of seeds that reach it", fontsize=7.5)
+    ax.set_title(f"{runs.experiment.title}, {len(runs.seeds):,} seeds", fontsize=9, loc="left", parse_math=False)
+    ax.legend(fontsize=6.5, frameon=False, loc="best")
