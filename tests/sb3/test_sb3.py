@@ -28,7 +28,8 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.learners.optimizer import Reward
 from curious_explorer.sb3.training_envs import EpisodeRules, TaskEnv
-from curious_explorer.worlds.world import EpisodeBatch
+from curious_explorer.worlds.episodes import EpisodeBatch
+from curious_explorer.worlds.world import Step, World
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
@@ -235,6 +236,43 @@ def test_a_resumed_exploration_is_bit_for_bit_the_uninterrupted_one(tmp_path, vi
         assert np.array_equal(one.occupancy, other.occupancy)
     loaded = load_exploration(tmp_path / "run", cell_function=state_of)
     assert loaded.rounds[-1].learned_policy.encode() == whole.rounds[-1].learned_policy.encode()
+
+
+@pytest.mark.parametrize("budget", [400, 777])
+def test_watching_sees_every_policy_and_changes_nothing(budget):
+    seen = []
+    watched = quick()(
+        TabularWorld(combination_lock(1)), None, gamma=GAMMA, budget=budget, watch=lambda *call: seen.append(call)
+    )
+    alone = quick()(TabularWorld(combination_lock(1)), None, gamma=GAMMA, budget=budget)
+    assert np.array_equal(watched.policy, alone.policy)
+    samples = [used for _, used in seen]
+    assert samples == sorted(set(samples))
+    assert {int(used) for used in watched.curve.samples} <= set(samples)
+    assert samples[-1] == watched.samples
+    assert np.array_equal(seen[-1][0], watched.policy)
+
+
+def test_a_world_of_ones_own_needs_restart_and_step_alone():
+    class Switch(World):
+        """Two states; action 1 leads to state 1, which pays."""
+
+        num_states, num_actions, samples = 2, 2, 0
+
+        def identity(self):
+            return {"kind": "switch"}
+
+        def restart(self):
+            return 0
+
+        def step(self, action):
+            self.samples += 1
+            return Step(action, float(action), False)
+
+    world = Switch()
+    result = quick(hyperparameters={"learning_rate": 0.01})(world, None, gamma=GAMMA, budget=3_000)
+    assert result.samples == world.samples <= 3_000
+    assert result.policy[:, 1].min() > 0.8
 
 
 def test_other_hyperparameters_are_another_exploration(tmp_path):

@@ -163,6 +163,19 @@ class Layer:
         object.__setattr__(self, "bias", bias)
 
 
+def forward_pass(layers: Sequence[Layer], inputs: NDArray[Any]) -> Singles:
+    """The outputs of layers one after another, shape (N, outputs).
+
+    ``inputs`` are rows, shape (N, inputs); or whole numbers, shape (N,), which stand for one-hot vectors.
+    """
+    first = layers[0]
+    values = first.weight[inputs] if inputs.ndim == 1 else inputs @ first.weight
+    values = ACTIVATIONS[first.activation](values + first.bias)
+    for layer in layers[1:]:
+        values = ACTIVATIONS[layer.activation](values @ layer.weight + layer.bias)
+    return values
+
+
 class Head:
     """The distribution of actions whose parameters are a network's outputs.
 
@@ -290,15 +303,12 @@ class NetworkPolicy(ObservationPolicy):
                 f"the normalisation is for {len(normalisation.mean)} numbers, but an observation is {inputs.width}"
             )
         self.inputs, self.layers, self.head, self.normalisation = inputs, tuple(layers), head, normalisation
-        self._steps = [(layer.weight, layer.bias, ACTIVATIONS[layer.activation]) for layer in layers]
 
     def outputs(self, observations: Sequence[Any]) -> Singles:
         """What the network puts out: the parameters of its head, shape (N, head.width)."""
         rows = self.inputs.rows(observations)
         values = (rows if self.normalisation is None else self.normalisation.apply(rows)).astype(np.float32)
-        for weight, bias, activation in self._steps:
-            values = activation(values @ weight + bias)
-        return values
+        return forward_pass(self.layers, values)
 
     def act(self, observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
         """An action of the environment for each observation, drawn."""

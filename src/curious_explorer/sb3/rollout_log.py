@@ -20,33 +20,32 @@ class RolloutLog(BaseCallback):
         meter: what pays for steps.
         episodes: the environments that note episodes down.
         fresh: whether every rollout begins with new episodes, which then end with it.
+        watch: called before every rollout: at first, and after each update.
     """
 
-    def __init__(self, meter: Meter, episodes: Sequence[TaskEnv], *, fresh: bool) -> None:
+    def __init__(
+        self, meter: Meter, episodes: Sequence[TaskEnv], *, fresh: bool, watch: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
+        self._watch = watch
         self._meter, self._episodes, self._fresh = meter, episodes, fresh
         self._dearest = self._before = self._count = 0
         self.curve: list[tuple[int, float, int]] = []
         """After each rollout: samples, the mean discounted return of recent episodes, episodes so far."""
         self.recent: list[Episode] = []
         """The episodes of the last rollout, and of those before it while they are few."""
-        self.after_update: Callable[[], None] | None = None
 
     def _on_rollout_start(self) -> None:
+        if self._watch is not None:
+            self._watch()
         if not self.curve:
             return
-        if self.after_update is not None:
-            self.after_update()
         if self._dearest > self._meter.left:  # it could not be finished, and would be paid for nothing
             raise BudgetSpent
         self._before = self._meter.taken
         if self._fresh:
             self.model._last_obs = self.training_env.reset()  # type: ignore[assignment]
             self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
-
-    def _on_training_end(self) -> None:
-        if self.curve and self.after_update is not None:
-            self.after_update()
 
     def _on_step(self) -> bool:
         return True

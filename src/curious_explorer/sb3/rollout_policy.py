@@ -13,8 +13,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from curious_explorer.arrays import Singles
-from curious_explorer.gym.network_policy import ACTIVATIONS, Layer
+from curious_explorer.gym.network_policy import Layer, forward_pass
 from curious_explorer.sb3.algorithms import layers_of
 
 
@@ -39,20 +38,11 @@ class RolloutPolicy(ActorCriticPolicy):
         if self._actor is None or self._critic is None or deterministic:
             return super().forward(obs, deterministic)
         seen = obs.numpy()
-        logits = _outputs(self._actor, seen)
+        logits = forward_pass(self._actor, seen)
         logits -= logits.max(axis=1, keepdims=True)
         cumulative = np.cumsum(np.exp(logits, dtype=np.float64), axis=1)
         draws = torch.rand((len(logits), 1), dtype=torch.float64).numpy() * cumulative[:, -1:]
         actions = (cumulative[:, :-1] <= draws).sum(axis=1)
         log_probs = logits[np.arange(len(logits)), actions] - np.log(cumulative[:, -1])
-        values = _outputs(self._critic, seen)
+        values = forward_pass(self._critic, seen)
         return torch.from_numpy(actions), torch.from_numpy(values), torch.from_numpy(log_probs.astype(np.float32))
-
-
-def _outputs(layers: list[Layer], seen: Singles) -> Singles:
-    values = seen
-    for place, layer in enumerate(layers):
-        one_hot = place == 0 and seen.ndim == 1  # whole numbers: each picks a row
-        weighted = layer.weight[seen] if one_hot else values @ layer.weight
-        values = ACTIVATIONS[layer.activation](weighted + layer.bias)
-    return values

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
@@ -43,9 +43,6 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import World
 from curious_explorer.worlds.wrappers import RecordingWorld
-
-if TYPE_CHECKING:
-    from curious_explorer.sb3.rollout_log import RolloutLog
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {
@@ -191,11 +188,24 @@ class SB3:
                         return network
                     return frozen(network.probabilities(range(world.num_states)))
 
-                log = RolloutLog(meter, episodes, fresh=self.algorithm not in EPISODES_GO_ON)
-                log.after_update = None if watch is None else lambda: watch(policy(), meter.taken)
+                watched = [-1]
+
+                def show() -> None:
+                    if watch is not None and watched[-1] != meter.taken:
+                        watched.append(meter.taken)
+                        watch(policy(), meter.taken)
+
+                log = RolloutLog(meter, episodes, fresh=self.algorithm not in EPISODES_GO_ON, watch=show)
                 with suppress(BudgetSpent):
                     model.learn(meter.left, callback=log)
-                return _result(policy(), log, meter, world.num_states, task.gamma)
+                show()
+                return OptimizerResult(
+                    policy=policy(),
+                    samples=meter.taken,
+                    curve=learning_curve(log.curve),
+                    accepted=len(log.curve),
+                    occupancy=occupancy_of(log.recent, world.num_states, task.gamma) if log.curve else None,
+                )
             finally:
                 envs.close()
 
@@ -234,13 +244,3 @@ class SB3:
 def _largest_divisor(total: int, most: int) -> int:
     """The largest size, not above ``most``, of batches that a rollout can be cut into evenly."""
     return max(size for size in range(1, min(total, most) + 1) if total % size == 0)
-
-
-def _result(policy: Policy, log: RolloutLog, meter: Meter, num_states: int, gamma: float) -> OptimizerResult:
-    return OptimizerResult(
-        policy=policy,
-        samples=meter.taken,
-        curve=learning_curve(log.curve),
-        accepted=len(log.curve),
-        occupancy=occupancy_of(log.recent, num_states, gamma) if log.curve else None,
-    )
