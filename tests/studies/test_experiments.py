@@ -54,7 +54,7 @@ def test_unknown_names_are_refused_with_the_nearest_one():
     ("name", "gamma", "beta"),
     [  # read off the file names of the paper's figures
         ("cct/5/trpo", 0.9, 0.05),
-        ("cct/10/reinforce", 0.9, 0.025),
+        ("cct/10/reinforce", 0.9, 0.0083),
         ("cct/20/reinforce", 0.92, 0.0125),
         ("cct/20/trpo", 0.96, 0.0125),
         ("dcl/5/reinforce", 0.9, 0.0167),

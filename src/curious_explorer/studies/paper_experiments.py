@@ -2,12 +2,13 @@
 
 Three presets say how: our settings, and the paper's two, which its text and its figures' file names tell apart.
 
-| preset          | gamma                                               | beta              |
-|-----------------|-----------------------------------------------------|-------------------|
-| `tuned`         | 0.95                                                | 1 / (2 |S|)       |
-| `paper-text`    | 0.95                                                | 1 / (2 |S|)       |
+| preset          | gamma                                                  | beta                          |
+|-----------------|--------------------------------------------------------|-------------------------------|
+| `tuned`         | 0.95                                                   | 1 / (2 |S|)                   |
+| `paper-text`    | 0.95                                                   | 1 / (2 |S|)                   |
 | `paper-figures` | 0.9; CCT20: REINFORCE 0.92, TRPO 0.96; TRPO DCL20 0.92 | CCT 1 / (4 d), DCL 1 / (12 d) |
 
+(The comparison of REINFORCE on CCT10 was made with 1 / (12 d) = 0.0083, too.)
 Both presets of the paper also take its schedule beta * n, its reset model mu_N, and 2,400 learning episodes. What the
 paper does not say (updates in a round, step sizes, a critic) is as in ours, and action labels are permuted everywhere.
 """
@@ -39,6 +40,8 @@ PAPER_UPDATES = PAPER_EPISODES // 50
 FIGURE_GAMMA = 0.9
 FIGURE_GAMMAS = {"cct/20/reinforce": 0.92, "cct/20/trpo": 0.96, "dcl/20/trpo": 0.92}
 """Where the figures' file names say something other than 0.9; for ``dcl/20/trpo`` only the comparison's does."""
+FIGURE_BETAS = {"cct/10/reinforce": 1.0 / 120}
+"""Where the comparison's file name says something other than the depth does: 0.0083, though its exploration's 0.025."""
 SCHEDULES = {"linear": linear, "paper": paper_linear}
 
 
@@ -145,7 +148,11 @@ def paper_text_settings(experiment: Experiment) -> ExperimentSettings:
 def paper_figures_settings(experiment: Experiment) -> ExperimentSettings:
     """What the file names of the paper's figures say."""
     beta = 1.0 / ((4 if experiment.environment == "cct" else 12) * experiment.depth)
-    return _paper_settings(experiment, gamma=FIGURE_GAMMAS.get(experiment.name, FIGURE_GAMMA), beta=beta)
+    return _paper_settings(
+        experiment,
+        gamma=FIGURE_GAMMAS.get(experiment.name, FIGURE_GAMMA),
+        beta=FIGURE_BETAS.get(experiment.name, beta),
+    )
 
 
 PRESETS = {"tuned": tuned_settings, "paper-text": paper_text_settings, "paper-figures": paper_figures_settings}
