@@ -1,6 +1,7 @@
 """The address of `explore` and its options in version 0.1; they live in `curious_explorer.explorers` now."""
 
 from curious_explorer.explorers import (
+    CuriousExplorer,
     ExactVisits,
     Exploration,
     FreshVisits,
@@ -15,6 +16,7 @@ from curious_explorer.explorers import (
 )
 
 __all__ = [
+    "CuriousExplorer",
     "ExactVisits",
     "Exploration",
     "FreshVisits",

@@ -1,15 +1,21 @@
-"""Curious Explorer itself: Algorithm 2, its schedules, and the improvement phase that follows it."""
+"""Explorers: from a world and a number of samples, an `Exploration` with a reset model; each algorithm has its file.
 
-from curious_explorer.explorers.curious_explorer import explore
+`curious_explorer` is Algorithm 2 with any optimizer, with its `thresholds`, `visits`, `sample_budget` and `checkpoint`.
+The others are listed in `methods`.
+"""
+
+from curious_explorer.explorers.curious_explorer import CuriousExplorer, explore
 from curious_explorer.explorers.exact_visits import ExactVisits
-from curious_explorer.explorers.exploration import Exploration, Round
+from curious_explorer.explorers.exploration import Exploration, Explorer, Round
 from curious_explorer.explorers.thresholds import constant, linear, paper_linear
 from curious_explorer.explorers.visits import FreshVisits, LearningVisits, OccupancyVisits
 from curious_explorer.learners.improve import improve
 
 __all__ = [
+    "CuriousExplorer",
     "ExactVisits",
     "Exploration",
+    "Explorer",
     "FreshVisits",
     "LearningVisits",
     "OccupancyVisits",
