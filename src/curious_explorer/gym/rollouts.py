@@ -97,6 +97,21 @@ class Rollout:
     episode, without its roll-in; it is None before the episode begins.
     """
 
+    __slots__ = (  # made for every episode: 4% of what a short one costs
+        "_chain",
+        "_episode_actor",
+        "_horizon",
+        "_sampler",
+        "_stream",
+        "actor",
+        "cell",
+        "failed_roll_ins",
+        "number",
+        "steps_left",
+        "terminated",
+        "trajectory",
+    )
+
     def __init__(
         self,
         number: int,
@@ -108,8 +123,6 @@ class Rollout:
         self.number = number
         self._sampler, self._stream = sampler, stream
         self._episode_actor, self._horizon = episode_actor, horizon
-        self.actor: Actor | None = None
-        self.steps_left = 0
         self.trajectory: Trajectory | None = None
         self.failed_roll_ins = 0
         self.terminated = False
@@ -122,6 +135,7 @@ class Rollout:
 
     def _next_actor(self) -> None:
         while self._chain:
+            self.actor: Actor | None
             self.actor, self.steps_left = self._chain.pop()
             if self.steps_left > 0:
                 return

@@ -98,7 +98,7 @@ class EpisodeAccumulator:
         self._stops.append(len(self._steps))
         self._ends.append(end)
         self._terminated.append(terminated)
-        if terminated:
+        if terminated and end_reward != 0.0:
             self._reward.terminated(end, end_reward)
         self._lengths.append(len(trajectory))
         if self._seen is not None:
