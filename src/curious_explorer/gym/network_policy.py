@@ -283,7 +283,7 @@ def _pick(logits: Singles, generator: np.random.Generator | None) -> NDArray[np.
 
 
 def _pick_one(logits: list[float], draw: float) -> int:
-    """The same for one row, without arrays: three times as fast for the few actions that there are, in every roll-in."""
+    """The same for one row, without arrays: three times as fast for the few actions that there are."""
     largest = max(logits)
     weights = [math.exp(logit - largest) for logit in logits]
     left = draw * sum(weights)
