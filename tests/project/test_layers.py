@@ -39,6 +39,7 @@ LAYERS = [
 LEARNERS = ["models", "resets", "learners", "explorers", "gym", "sb3"]
 # Handed the model openly: that is what they are for.
 GIVEN_THE_MODEL = {"learners/exact_planner.py", "resets/reset_model.py", "explorers/exact_visits.py"}
+GIVEN_THE_MODEL |= {"gym/tabular_env.py"}  # no learner: the environment that a finite MDP is to Gymnasium
 # Plan on a model that they have learned themselves, from counts.
 PLANNING_ON_COUNTS = {"models/counted_model.py"}
 
