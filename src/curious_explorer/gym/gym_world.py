@@ -94,7 +94,7 @@ class GymWorld(World):
             self._environments = self._open(env, cells, actions, num_envs, vectorization)
         self._actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
         self._in_episode = False  # whether single steps can be taken
-        self._stepwise = False  # whether single steps have been taken since the last walks or episodes
+        self._step_stream: RandomStream | None = None  # of episodes of single steps, begun one after the other
 
     def _open_vector(
         self, envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | None
@@ -181,14 +181,14 @@ class GymWorld(World):
 
     def position(self) -> dict[str, Any]:
         """Where this world stands; an episode in progress is given up, since an environment cannot be put back."""
-        self._in_episode = self._stepwise = False
+        self._in_episode, self._step_stream = False, None
         return {"samples": self.samples, "calls": self.calls, "discovered": self.discretisation.cells.discovered()}
 
     def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
         self._other_samples = check_count(position["samples"], "samples") - self._environments.steps
         self.calls = check_count(position["calls"], "calls")
-        self._in_episode = self._stepwise = False
+        self._in_episode, self._step_stream = False, None
         cells = self.discretisation.cells.recalling(position.get("discovered", []), growing=True)
         self._environments.discretisation = self.discretisation._replace(cells=cells)
 
@@ -249,7 +249,7 @@ class GymWorld(World):
     def begin(self, reset: RollIn | None = None, *, max_samples: int | None = None) -> int | None:
         """Begin an episode where a roll-in ends; returns its cell, or None if ``max_samples`` were not enough.
 
-        The environment is reseeded only by the first call after walks or episodes.
+        The environment is reseeded, and other random numbers begin, only at the first call after walks or episodes.
         """
         env = self._environments
         if not isinstance(env, SingleEnvironment):
@@ -261,9 +261,11 @@ class GymWorld(World):
         if max_samples is not None and check_count(max_samples, "max_samples") == 0:
             return None
         sampler, before = self._sampler(reset), env.steps
-        stream, seeds = self._next_stream()
-        seed = None if self._stepwise else next(seeds)
-        self._stepwise = True
+        seed = None
+        if self._step_stream is None:
+            self._step_stream, seeds = self._next_stream()
+            seed = next(seeds)
+        stream = self._step_stream
         failed = reset_by_roll_in(env, sampler, stream, seed=seed, max_steps=max_samples)
         self._in_episode = failed is not None and (max_samples is None or env.steps - before < max_samples)
         return env.cells[0] if self._in_episode else None
@@ -289,7 +291,7 @@ class GymWorld(World):
         self, on_end: Callable[[Rollout], None], max_steps: int | None = None
     ) -> tuple[RandomStream, RolloutCollector]:
         """The random numbers and the collector of one call; an episode of single steps is given up for it."""
-        self._in_episode = self._stepwise = False
+        self._in_episode, self._step_stream = False, None
         stream, seeds = self._next_stream()
         return stream, RolloutCollector(self._environments, stream, seeds, on_end, max_steps)
 

@@ -11,6 +11,7 @@ loop of Python over `World.begin` and `World.step`.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -259,13 +260,16 @@ class OnlineAgent:
         returned = earned = 0.0
         discount, begun_here, done = 1.0, False, False
         world, step = self._world, self._world.step
-        first, last = world.samples, world.samples + max_samples
-        while world.samples < last and not done:
+        own = self._rule.table is None
+        samples = 0
+        while samples < max_samples and not done:
             if self._state < 0:
                 if max_episodes is not None and ended >= max_episodes:
                     done = True
                     break
-                state = world.begin(self._reset, max_samples=last - world.samples)
+                before = world.samples
+                state = world.begin(self._reset, max_samples=max_samples - samples)
+                samples += world.samples - before
                 if state is None:
                     break
                 self._state, self._age = state, 0
@@ -273,9 +277,10 @@ class OnlineAgent:
             state = self._state
             action = choose(state)
             shown = step(action)
-            if not np.isfinite(shown.reward):
+            samples += 1
+            if not math.isfinite(shown.reward):
                 refuse_reward(shown.reward, type(world).__name__)
-            pays = self._rule.of_step(state, action, shown.reward)
+            pays = shown.reward if own else self._rule.of_step(state, action, shown.reward)
             earned += discount * pays
             discount *= self._gamma
             self._state, self._age = shown.state, self._age + 1
@@ -289,7 +294,7 @@ class OnlineAgent:
                     returned += earned
             done = notice(state, action, pays, shown)
         self._samples = world.samples
-        return _Stretch(whole, returned, world.samples - first, done)
+        return _Stretch(whole, returned, samples, done)
 
 
 # Compiled -------------------------------------------------------------------------------------------------------------
@@ -324,7 +329,7 @@ def follow(
     episodes that began and ended here, and why it stopped.
     """
     counter = walk_key(key, 0)
-    num_actions = tables.dynamics.num_actions
+    num_actions = tables.num_actions
     taken, whole, ended = int64(0), int64(0), int64(0)
     returned, earned, discount = 0.0, 0.0, 1.0
     begun_here = False
@@ -437,7 +442,7 @@ def learn_q(
     """
     counter = walk_key(key, 0)
     explore = threshold(epsilon)
-    num_actions = tables.dynamics.num_actions
+    num_actions = tables.num_actions
     taken, whole = int64(0), int64(0)
     returned, earned, discount = 0.0, 0.0, 1.0
     begun_here = False

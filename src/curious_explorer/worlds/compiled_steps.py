@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curious_explorer.arrays import Floats, Integers, Words
+from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.compile import inlined, int64
 from curious_explorer.worlds.alias_tables import Dynamics
 from curious_explorer.worlds.episode_kernels import (
@@ -33,9 +33,17 @@ OUT_OF_STEPS, NOWHERE_TO_START = -1, -2
 
 
 class StepTables(NamedTuple):
-    """What compiled steps read: the dynamics, where episodes begin, and what steps pay."""
+    """What compiled steps read: where episodes begin, the transitions, and what steps pay.
 
-    dynamics: Dynamics
+    What `take_step` reads is not nested: an array in a tuple in a tuple more than doubles the cost of a step.
+    """
+
+    num_actions: int
+    row_start: Integers
+    thresholds: Words
+    next_state: Indices
+    own_rewards: Floats
+    dynamics: Dynamics  # all of the above, for `begin_episode`
     chains: Chains
     policies: Words  # (N, S * A): thresholds of the policies of the roll-in
     reward_mode: int
@@ -101,12 +109,11 @@ def choose_action(thresholds: Words, num_actions: int, state: int, counter: np.u
 @inlined
 def take_step(tables: StepTables, state: int, action: int, counter: np.uint64) -> tuple[int, int, float, np.uint64]:
     """Take an action: the transition's number, the next state, what the step earns, and the counter."""
-    dynamics = tables.dynamics
-    row = state * dynamics.num_actions + action
+    row = state * tables.num_actions + action
     counter += GOLDEN
-    entry = pick(dynamics.thresholds, dynamics.row_start[row], dynamics.row_start[row + 1] - 1, mix64(counter) >> ONE)
-    earned = float(dynamics.rewards[entry])
+    entry = pick(tables.thresholds, tables.row_start[row], tables.row_start[row + 1] - 1, mix64(counter) >> ONE)
+    earned = float(tables.own_rewards[entry])
     if tables.reward_mode != OWN_REWARDS:
         given = float(tables.rewards[state, action])
         earned = max(earned, given) if tables.reward_mode == LARGER_REWARDS else given
-    return entry, int64(dynamics.next_state[entry]), earned, counter
+    return entry, int64(tables.next_state[entry]), earned, counter

@@ -230,7 +230,7 @@ class TabularWorld(World):
         prepared = self._preparer.prepare(reset or RollIn.from_start())
         mode, paid = self._reward(reward)
         ends = self._end_rewards if reward is None else np.where(self._mdp.terminal, paid.mean(axis=1), 0.0)
-        return StepTables(self._dynamics, prepared.chains, prepared.thresholds, mode, paid, ends)
+        return StepTables(*self._dynamics, self._dynamics, prepared.chains, prepared.thresholds, mode, paid, ends)
 
     def _finish_steps(self, samples: int, state: int, entry_counts: Integers) -> TransitionCounts:
         self._count(samples)
