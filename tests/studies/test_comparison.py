@@ -252,6 +252,7 @@ def test_files_say_what_happened(whole):
         assert whole[f"figures/{figure}.png"].startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_killed_resumed_and_spread_over_workers_it_ends_in_the_same_bytes(whole, tmp_path):
     folder = tmp_path / "out"
     command = [*CLI, "compare", *TINY_COMMAND, "--out", str(folder)]

@@ -148,6 +148,7 @@ def evil_page(tmp_path, monkeypatch):
         return FiniteMDP(transitions, rewards, 0, terminal=[2], state_names=EVIL)
 
     monkeypatch.setitem(paper_experiments.ENVIRONMENTS, "cct", evil)
+    monkeypatch.setattr(Study, "command", "curious-explorer reproduce '<b>'")
     study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
     runs = conduct(study, tmp_path / "study")
     path = tmp_path / "evil.html"

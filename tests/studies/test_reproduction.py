@@ -93,6 +93,7 @@ def test_a_second_time_does_nothing_again(whole, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", range(3))
 def test_killed_at_any_moment_and_resumed_it_ends_in_the_same_bytes(whole, tmp_path, moment):
     words = [*OPTIONS, "--out", str(tmp_path / "out"), "--workers", str(1 + moment % 2), "--resume"]
@@ -112,6 +113,7 @@ def test_killed_at_any_moment_and_resumed_it_ends_in_the_same_bytes(whole, tmp_p
     assert not list((tmp_path / "out").rglob("*.tmp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_keeps_what_is_finished(tmp_path, workers):
     words = ["--depths", "2,20", "--seeds", "20", "--out", str(tmp_path / "out"), "--workers", str(workers)]
