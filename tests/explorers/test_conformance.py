@@ -28,7 +28,8 @@ from curious_explorer.explorers.curious_explorer import CuriousExplorer
 from curious_explorer.explorers.exploration import Explorer
 from curious_explorer.explorers.methods import METHODS
 from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES
-from curious_explorer.learners.optimizer import Optimizer, Reward
+from curious_explorer.learners.optimizer import Optimizer
+from curious_explorer.worlds.world import Reward
 
 GAMMA = 0.9
 BUDGET = 30_000

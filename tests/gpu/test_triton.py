@@ -10,7 +10,7 @@ from curious_explorer.environments import combination_lock, crossroad_traps, gar
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds import episode_kernels as stepping
 from curious_explorer.worlds import walk_kernels as walking
-from curious_explorer.worlds.prepared import Preparer
+from curious_explorer.worlds.numba_backend import Preparer
 from curious_explorer.worlds.roll_in import RollIn
 
 torch = pytest.importorskip("torch")

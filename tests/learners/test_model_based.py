@@ -7,8 +7,7 @@ from random_mdps import random_mdp
 from curious_explorer import FiniteMDP, ModelBased, OffPolicy, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorers.checkpoint import Remembers
-from curious_explorer.learners.optimizer import Reward
-from curious_explorer.worlds.world import TransitionCounts
+from curious_explorer.worlds.world import Reward, TransitionCounts
 
 GAMMA = 0.95
 

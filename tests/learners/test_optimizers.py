@@ -6,9 +6,9 @@ from proxy_world import Proxy
 
 from curious_explorer import TRPO, FiniteMDP, ModelBased, OffPolicy, Planner, Reinforce, ResetModel, TabularWorld, World
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps
-from curious_explorer.learners.optimizer import Optimizer, Reward
+from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import EpisodeBatch
+from curious_explorer.worlds.world import EpisodeBatch, Reward
 
 GAMMA = 0.9
 LABELS = 7

@@ -11,12 +11,11 @@ from scipy import sparse
 from curious_explorer import TRPO, FiniteMDP, ModelBased, ResetModel, TabularWorld, explore, validation
 from curious_explorer.arrays import blocks
 from curious_explorer.environments import action_labels, garnet, one_way_maze
-from curious_explorer.learners.optimizer import Reward
 from curious_explorer.learners.trpo import ACCEPTED, natural_step
 from curious_explorer.mdp import assembly, mdp_files
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan_with_unknown
-from curious_explorer.worlds.world import TransitionCounts
+from curious_explorer.worlds.world import Reward, TransitionCounts
 
 USERS_OF_BLOCKS = ["curious_explorer.environments.garnet", action_labels, assembly, mdp_files, validation]
 

@@ -26,10 +26,9 @@ from curious_explorer.explorers.checkpoint import load_exploration
 from curious_explorer.explorers.visits import LearningVisits
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
-from curious_explorer.learners.optimizer import Reward
 from curious_explorer.sb3.training_envs import EpisodeRules, TaskEnv
 from curious_explorer.worlds.episodes import EpisodeBatch
-from curious_explorer.worlds.world import Step, World
+from curious_explorer.worlds.world import Reward, Step, World
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")

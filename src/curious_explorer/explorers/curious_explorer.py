@@ -32,12 +32,12 @@ from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
 from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, OccupancyVisits, Visits, limited
 from curious_explorer.learners.model_based import ModelBased
-from curious_explorer.learners.optimizer import Optimizer, Reward, Watch, check_budget, check_learned, check_optimizer
+from curious_explorer.learners.optimizer import Optimizer, Watch, check_budget, check_learned, check_optimizer
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import KnownPolicy, check_any_policy
-from curious_explorer.worlds.world import World, check_world
+from curious_explorer.worlds.world import Reward, World, check_world
 from curious_explorer.worlds.wrappers import RecordingWorld
 
 REWARDS = ("curiosity", "combined")

@@ -9,8 +9,9 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.optimizing_explorer import check_positive
 from curious_explorer.explorers.policy_cover import Cover, CoverExplorer
-from curious_explorer.learners.optimizer import Reward, Task
+from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.world import Reward
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,13 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task
+from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import World, check_world
+from curious_explorer.worlds.world import Reward, World, check_world
 
 MOST_POLICIES = 20
 """How many policies a reset model keeps of a run, evenly spaced in samples."""

@@ -20,11 +20,11 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.exploration import uniform_policy
 from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES, FinishedRun, OptimizingExplorer
-from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Reward, Task, Watch
+from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Task, Watch
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.world import EpisodeBatch, World
+from curious_explorer.worlds.world import EpisodeBatch, Reward, World
 
 UNTIL_SPENT = 1 << 40
 """More updates, or episodes, than any budget pays for."""

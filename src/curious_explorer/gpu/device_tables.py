@@ -37,7 +37,7 @@ from curious_explorer.gpu.device import check_memory, find_device
 from curious_explorer.gpu.draws import threshold_kernel
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds import alias_tables as tables
-from curious_explorer.worlds import prepared
+from curious_explorer.worlds import numba_backend
 from curious_explorer.worlds.walk_kernels import Chains
 
 
@@ -173,7 +173,9 @@ def prepare_policies(model: Model, policy: torch.Tensor, *, composed: bool = Tru
 def compose(model: Model, policies: NDArray[np.float64]) -> torch.Tensor:
     """The composed alias tables of B policies, (B, S * K, 2) int64."""
     entries = model.num_states << model.log2_size
-    check_memory(len(policies) * entries * prepared.ENTRY_BYTES, model.device, f"tables of {len(policies):,} policies")
+    check_memory(
+        len(policies) * entries * numba_backend.ENTRY_BYTES, model.device, f"tables of {len(policies):,} policies"
+    )
     words = np.empty((len(policies), 2 * entries), dtype=np.uint64)
     for run, policy in enumerate(policies):
         words[run] = tables.composed_table(model.mdp, policy, model.log2_size).words
@@ -197,10 +199,10 @@ def roll_in_batch(
     if len(policies) != len(gammas):
         raise ValueError(f"{len(gammas)} gammas for {len(policies)} policies; expected one for each")
     shares, ranges = np.array(weights, dtype=np.float64), np.array(chains, dtype=np.int64).reshape(-1, 2)
-    built = prepared.make_chains(model.start_table, gammas, shares, ranges, tail)
+    built = numba_backend.make_chains(model.start_table, gammas, shares, ranges, tail)
     composed = [policy.composed for policy in policies]
     table = _stack(composed, model) if composed and None not in composed else None  # type: ignore[arg-type]
-    steps = prepared.expected_steps(gammas, shares, ranges, tail)
+    steps = numba_backend.expected_steps(gammas, shares, ranges, tail)
     return chains_on_device(model, built, _stack([policy.thresholds for policy in policies], model), table, steps)
 
 

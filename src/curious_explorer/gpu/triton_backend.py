@@ -21,7 +21,7 @@ from curious_explorer.gpu.triton_episodes import episode_statistics_batch
 from curious_explorer.gpu.triton_walks import walk_batch
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds import episode_kernels as stepping
-from curious_explorer.worlds.prepared import ROLL_INS_KEPT, PreparedRollIn
+from curious_explorer.worlds.numba_backend import ROLL_INS_KEPT, PreparedRollIn
 from curious_explorer.worlds.world import EpisodeStatistics
 
 

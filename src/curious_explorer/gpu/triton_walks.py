@@ -51,7 +51,7 @@ from curious_explorer.gpu.draws import (
     take_step,
     walk_key,
 )
-from curious_explorer.worlds import prepared
+from curious_explorer.worlds import numba_backend
 
 _UNSPECIALISED = ["count", "chain_size", "start_size", "stop_size", "num_policies", "tail_start", "programs", "portion"]
 
@@ -67,7 +67,7 @@ class BatchWalks(NamedTuple):
 def pays_to_compose(model: Model, roll_ins: RollIns, count: int) -> bool:
     """Whether `TabularWorld` would walk ``count`` such walks by composed tables."""
     entries = roll_ins.num_policies * model.num_states << model.log2_size
-    return prepared.composing_pays(roll_ins.expected_steps, count, entries)
+    return numba_backend.composing_pays(roll_ins.expected_steps, count, entries)
 
 
 def walk_batch(

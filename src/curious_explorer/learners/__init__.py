@@ -6,9 +6,10 @@ from curious_explorer.learners.exact_planner import Planner
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.off_policy import OffPolicy
-from curious_explorer.learners.optimizer import Evaluation, LearningCurve, Optimizer, OptimizerResult, Reward
+from curious_explorer.learners.optimizer import Evaluation, LearningCurve, Optimizer, OptimizerResult
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
+from curious_explorer.worlds.world import Reward
 
 __all__ = [
     "TRPO",

@@ -17,12 +17,12 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, check_task, learning_curve, tally
+from curious_explorer.learners.optimizer import OptimizerResult, check_task, learning_curve, tally
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
 
 HORIZON_LEFT = 0.01
 """By default an episode is cut off when only this share of the discounted future is left."""

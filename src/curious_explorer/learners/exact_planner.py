@@ -11,12 +11,12 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.exact.optimal import solve
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Watch, check_task, learning_curve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.world import Reward, World
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Mask
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task, learning_curve, tally
+from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task, learning_curve, tally
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import PartialPlan, plan_with_unknown
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
 
 
 class ModelBased:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Watch, check_task, learning_curve
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan_with_unknown
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import TransitionCounts, World
+from curious_explorer.worlds.world import Reward, TransitionCounts, World
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.validation import check_count, check_gamma
-from curious_explorer.worlds.episodes import Reward as Reward
-from curious_explorer.worlds.episodes import check_reward
+from curious_explorer.worlds.episodes import Reward, check_reward
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset, as_roll_in

@@ -34,12 +34,12 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, check_task, learning_curve, tally
+from curious_explorer.learners.optimizer import OptimizerResult, Task, check_task, learning_curve, tally
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
 
 CHOOSING_SHARE = 0.2
 """How much of a budget may go into choosing among the iterates drawn."""

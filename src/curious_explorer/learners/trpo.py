@@ -168,7 +168,7 @@ def mean_divergence(policy: Floats, log_policy: Floats, advantage: Floats, frequ
     """KL(t): how far the policy moves, on average over the states of the batch.
 
     It works on log probabilities: an action whose probability has underflowed to zero still has its logit, and a long
-    step can bring it back to life.
+    step can bring it back.
     """
     total = 0.0
     for state in range(log_policy.shape[0]):

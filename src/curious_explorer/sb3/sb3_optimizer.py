@@ -20,7 +20,7 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.network_policy import Head, Inputs
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Task, Watch, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task, learning_curve
 from curious_explorer.sb3.algorithms import (
     ALGORITHMS,
     algorithm_class,
@@ -41,7 +41,7 @@ from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import Policy, as_table, frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.world import Reward, World
 from curious_explorer.worlds.wrappers import RecordingWorld
 
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -22,13 +22,13 @@ from curious_explorer.explorers.visits import FreshVisits, LearningVisits
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
-from curious_explorer.learners.optimizer import OptimizerResult, Reward, Watch
+from curious_explorer.learners.optimizer import OptimizerResult, Watch
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.validation import check_count, check_gamma, check_name
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import World
+from curious_explorer.worlds.world import Reward, World
 
 AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
 DEFAULT_BUDGET = 1_000_000

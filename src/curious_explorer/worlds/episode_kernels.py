@@ -1,6 +1,6 @@
 """Compiled walks that choose an action and then a next state: two draws a step, nothing to rebuild but the policy.
 
-`walking` merges policy and transitions into one table, which pays off over millions of steps. Here the policy is
+`walk_kernels` merges policy and transitions into one table, which pays off over millions of steps. Here the policy is
 a table of cumulative thresholds (rebuilt in about a microsecond for 64 states) and the transitions are the MDP's own,
 so this is the way when the policy changes often, when tables for every policy would not fit the memory, and when
 actions matter.

@@ -15,20 +15,13 @@ from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.backends import BACKENDS, choose_backend
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_count, check_policy, check_seed
-from curious_explorer.worlds import (
-    alias_tables as tables,
-)
-from curious_explorer.worlds import (
-    episode_kernels as stepping,
-)
-from curious_explorer.worlds import (
-    random_streams as random,
-)
+from curious_explorer.worlds import alias_tables as tables
+from curious_explorer.worlds import episode_kernels as stepping
+from curious_explorer.worlds import random_streams as random
 from curious_explorer.worlds.compiled_steps import NOWHERE_TO_START, CompiledSteps, StepTables, begin_episode
-from curious_explorer.worlds.cpu import NumbaBackend
 from curious_explorer.worlds.episodes import check_reward
+from curious_explorer.worlds.numba_backend import NumbaBackend, Preparer
 from curious_explorer.worlds.policies import Policy, as_table
-from curious_explorer.worlds.prepared import Preparer
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import (
     EpisodeBatch,

@@ -228,7 +228,7 @@ def nowhere_to_start() -> NoReturn:
     """Say that roll-ins keep ending in terminal states."""
     raise ValueError(
         "roll-ins keep ending in terminal states; an episode needs a start, or a reset model, that reaches "
-        " states that are not terminal"
+        "states that are not terminal"
     )
 
 

@@ -1,4 +1,4 @@
-"""Roll-ins made ready for the kernels, each policy's tables built once.
+"""Walks and episodes on the CPU: roll-ins made ready for the kernels, and which kernel runs, on how many threads.
 
 A policy is known again by identity, which is safe because a `RollIn` holds policies that nobody can change. An
 exploration of N rounds visits with chains of 1, 2, ..., N policies; only the newest one needs new tables.
@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats, Words
+from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds import alias_tables as tables
-from curious_explorer.worlds.alias_tables import AliasTable
+from curious_explorer.worlds.alias_tables import AliasTable, Dynamics
+from curious_explorer.worlds.episode_kernels import episode_statistics, walk_by_steps
+from curious_explorer.worlds.episodes import EpisodeStatistics
 from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.walk_kernels import Chains
+from curious_explorer.worlds.walk_kernels import Chains, walk_in_lanes, walk_in_pairs
 
 ROLL_INS_KEPT = 8
 MOST_BYTES_KEPT = 1 << 29
@@ -30,6 +34,7 @@ STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
 """A composed table pays for its building once walks take this many steps for each of its entries (measured: 64 states
 break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
 ENTRY_BYTES = 16
+NO_LIMIT = 1 << 62
 
 
 def composing_pays(expected_steps: float, count: int, entries: int) -> bool:
@@ -42,7 +47,7 @@ def composing_pays(expected_steps: float, count: int, entries: int) -> bool:
     return expected_steps * count > steps_to_pay and nbytes <= MOST_COMPOSED_BYTES
 
 
-def expected_steps(gammas: Sequence[float], weights: Floats, chains: NDArray[np.int64], tail: int) -> float:
+def expected_steps(gammas: Sequence[float], weights: Floats, chains: Integers, tail: int) -> float:
     """How many steps a walk takes on average if it meets no terminal state."""
     ahead = np.array([gamma / (1.0 - gamma) for gamma in gammas])
     until = np.concatenate([[0.0], np.cumsum(ahead)])
@@ -50,9 +55,7 @@ def expected_steps(gammas: Sequence[float], weights: Floats, chains: NDArray[np.
     return float(weights @ (until[stop] - until[first])) + float(ahead[len(ahead) - tail :].sum())
 
 
-def make_chains(
-    start: AliasTable, gammas: Sequence[float], weights: Floats, ranges: NDArray[np.int64], tail: int
-) -> Chains:
+def make_chains(start: AliasTable, gammas: Sequence[float], weights: Floats, ranges: Integers, tail: int) -> Chains:
     """What the kernels share of a mixture of chains; see `RollIn` for the arguments."""
     chain = tables.alias_table(weights)
     discounts = sorted(set(gammas)) or [0.0]
@@ -163,3 +166,96 @@ class Preparer:
         while len(self._policies) > 1 and sum(kept.nbytes for kept in self._policies.values()) > MOST_BYTES_KEPT:
             self._policies.popitem(last=False)
         return known
+
+
+class NumbaBackend:
+    """An MDP's dynamics, and how many threads walk them."""
+
+    def __init__(self, mdp: FiniteMDP, dynamics: Dynamics, threads: int) -> None:
+        self._shape = (mdp.num_states, mdp.num_actions)
+        self._dynamics = dynamics
+        self._threads = threads
+
+    def walk(self, prepared: PreparedRollIn, key: np.uint64, count: int) -> tuple[Indices, int]:
+        """The states in which walks end, and how many steps they took."""
+        ends = np.empty(count, dtype=np.int32)
+        kernel = self._walker(prepared, count)
+        if self._threads == 1:
+            return ends, int(kernel(key, 0, ends))
+        cuts = np.linspace(0, count, self._threads + 1).astype(int)
+        with ThreadPoolExecutor(self._threads) as pool:
+            parts = [pool.submit(kernel, key, first, ends[first:stop]) for first, stop in pairwise(cuts)]
+        return ends, sum(part.result() for part in parts)
+
+    def count_ends(
+        self, prepared: PreparedRollIn, keys: Sequence[np.uint64], portions: Sequence[int]
+    ) -> tuple[Integers, int]:
+        """How many walks end in each state, and how many steps they took; each portion has a stream of its own."""
+        counts = np.zeros(self._shape[0], dtype=np.int64)
+        steps = 0
+        for key, portion in zip(keys, portions, strict=True):
+            ends, taken = self.walk(prepared, key, portion)
+            counts += np.bincount(ends, minlength=self._shape[0])
+            steps += taken
+        return counts, steps
+
+    def _walker(self, prepared: PreparedRollIn, count: int) -> partial[int]:
+        """The kernel that suits the sizes, with its tables, ready for (key, first walk, ends)."""
+        if not prepared.pays(count):
+            return partial(walk_by_steps, self._dynamics, prepared.chains, prepared.thresholds)
+        table = prepared.composed()
+        kernel = walk_in_pairs if prepared.composed_bytes <= CACHE_BYTES else walk_in_lanes
+        stride = self._shape[0] << table.log2_size
+        return partial(kernel, prepared.chains, table.words, table.outcomes, table.log2_size, stride)
+
+    def episodes(
+        self,
+        prepared: PreparedRollIn,
+        key: np.uint64,
+        policy: Floats,
+        thresholds: Words,
+        rewards: Floats,
+        reward_mode: int,
+        critic: Floats,
+        *,
+        episodes: int,
+        horizon: int,
+        gamma: float,
+        trace: float,
+        weight_decay: float,
+        credited: int,
+        max_samples: int | None,
+        record: bool,
+    ) -> tuple[EpisodeStatistics, Integers, int]:
+        """The statistics of a batch of episodes, how often each transition was taken, and how it ended."""
+        entry_counts = np.zeros(len(self._dynamics.next_state) if record else 0, dtype=np.int64)
+        result = EpisodeStatistics(
+            advantage_sum=np.zeros(self._shape),
+            weight=np.zeros(self._shape),
+            target_sum=np.zeros(self._shape[0]),
+            occupancy=np.zeros(self._shape[0]),
+            returns=np.zeros(episodes),
+            lengths=np.zeros(episodes, dtype=np.int64),
+            samples=0,
+        )
+        taken, run, ending = episode_statistics(
+            self._dynamics,
+            prepared.chains,
+            prepared.thresholds,
+            policy,
+            thresholds,
+            rewards,
+            reward_mode,
+            critic,
+            gamma,
+            trace,
+            weight_decay,
+            horizon,
+            credited,
+            NO_LIMIT if max_samples is None else max_samples,
+            key,
+            *result[:6],
+            entry_counts,
+        )
+        result = result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=int(taken))
+        return result, entry_counts, int(ending)
