@@ -246,9 +246,9 @@ def test_the_exception_of_a_job_comes_out_as_it_is(cluster):
 
 
 def test_workers_without_this_library_are_told_from_failing_jobs(cluster, monkeypatch):
-    from curious_explorer.studies.executors import on_ray
+    from curious_explorer.studies import ray_executor
 
-    monkeypatch.setattr(on_ray, "__version__", "9.9")
+    monkeypatch.setattr(ray_executor, "__version__", "9.9")
     with pytest.raises(ExecutorError, match=r"version .* there and 9\.9 here; install the same there as here"):
         list(Ray(address=cluster).run(int, ["1"]))
 
