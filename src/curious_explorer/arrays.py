@@ -15,6 +15,7 @@ Words: TypeAlias = NDArray[np.uint64]
 Singles: TypeAlias = NDArray[np.float32]
 Indices: TypeAlias = NDArray[np.int32]
 Unsigned: TypeAlias = NDArray[np.uint32]
+Pixels: TypeAlias = NDArray[np.uint8]
 
 ROWS_AT_ONCE = 1 << 20
 """Enough for NumPy to be at its best, few enough that what is in between (a mask, a difference) stays small."""

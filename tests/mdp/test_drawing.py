@@ -18,7 +18,6 @@ from strategies import finite_mdps
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps, garnet
 from curious_explorer.mdp.drawing import RADIUS, draw_mdp
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.mdp.gymnasium_tables import read_gymnasium
 from curious_explorer.mdp.layout import edges_of, layout_states
 
 
@@ -83,7 +82,7 @@ def test_lanes_come_from_the_graph_and_not_from_names(seed: int) -> None:
 def test_a_grid_is_a_lozenge() -> None:
     """Without holes a slippery lake is a grid: away from the corner is right, the two directions are up and down."""
     env = gymnasium.make("FrozenLake-v1", desc=["SFFF", "FFFF", "FFFF", "FFFG"])
-    positions = layout_states(read_gymnasium(env)).reshape(4, 4, 2)
+    positions = layout_states(FiniteMDP.from_gymnasium(env)).reshape(4, 4, 2)
     row, column = np.indices((4, 4))
     np.testing.assert_allclose(positions[:, :, 0], row + column)
     np.testing.assert_allclose(positions[:, :, 1] / positions[0, 1, 1], column - row)
@@ -171,7 +170,7 @@ def test_edges_that_pay_are_coloured_and_labelled() -> None:
 
 
 def test_rewards_are_told_in_original_units() -> None:
-    edges = edges_of(read_gymnasium("CliffWalking-v1"))
+    edges = edges_of(FiniteMDP.from_gymnasium("CliffWalking-v1"))
     assert set(edges.reward.tolist()) == {-1.0, -100.0}
     into_start = (edges.head == 36) & (edges.tail > 24) & (edges.tail != 36) & (edges.tail < 36)
     assert set(edges.reward[into_start].tolist()) == {-100.0}
@@ -215,7 +214,12 @@ def test_names_are_text(tmp_path: Path, name: str) -> None:
 
 
 def test_labels_stay_inside_the_picture_and_apart() -> None:
-    for mdp in (combination_lock(5), combination_lock(20), crossroad_traps(20), read_gymnasium("FrozenLake-v1")):
+    for mdp in (
+        combination_lock(5),
+        combination_lock(20),
+        crossroad_traps(20),
+        FiniteMDP.from_gymnasium("FrozenLake-v1"),
+    ):
         ax = draw_mdp(mdp)
         canvas = FigureCanvasAgg(ax.figure)
         canvas.draw()

@@ -8,7 +8,6 @@ import pytest
 from gymnasium import spaces
 
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.mdp.gymnasium_tables import read_gymnasium
 
 GYMNASIUM_IDS = [
     ("FrozenLake-v1", {"is_slippery": True}),
@@ -23,7 +22,7 @@ GYMNASIUM_IDS = [
 @pytest.mark.parametrize(("env_id", "arguments"), GYMNASIUM_IDS)
 def test_every_entry_agrees_with_the_table(env_id: str, arguments: dict) -> None:
     env = gymnasium.make(env_id, **arguments).unwrapped
-    mdp = read_gymnasium(env)
+    mdp = FiniteMDP.from_gymnasium(env)
     assert (mdp.num_states, mdp.num_actions) == (env.observation_space.n, env.action_space.n)
     np.testing.assert_allclose(mdp.start, env.initial_state_distrib, atol=1e-9)
     dense = mdp.dense_transitions()
@@ -42,7 +41,7 @@ def test_every_entry_agrees_with_the_table(env_id: str, arguments: dict) -> None
 def test_the_end_is_where_gymnasium_says(env_id: str, arguments: dict) -> None:
     """Walk the table as an agent would: a step is flagged as terminated exactly when it enters a terminal state."""
     env = gymnasium.make(env_id, **arguments).unwrapped
-    mdp = read_gymnasium(env)
+    mdp = FiniteMDP.from_gymnasium(env)
     seen = set(np.flatnonzero(env.initial_state_distrib).tolist())
     waiting = list(seen)
     while waiting:
@@ -69,7 +68,7 @@ def test_known_scales(env_id: str, scale: tuple[float, float], num_terminal: int
 
 
 def test_frozen_lake_pays_on_the_transition() -> None:
-    mdp = read_gymnasium("FrozenLake-v1")
+    mdp = FiniteMDP.from_gymnasium("FrozenLake-v1")
     entering_goal = (mdp.transitions.indices == 15) & (np.repeat(np.arange(64), np.diff(mdp.transitions.indptr)) < 60)
     np.testing.assert_array_equal(mdp.transition_rewards, entering_goal.astype(float))
 
@@ -77,7 +76,7 @@ def test_frozen_lake_pays_on_the_transition() -> None:
 def test_a_wrapped_environment_is_unwrapped_and_left_as_it_was() -> None:
     env = gymnasium.make("FrozenLake-v1")
     table = {state: {action: list(v) for action, v in row.items()} for state, row in env.unwrapped.P.items()}
-    assert read_gymnasium(env) == read_gymnasium(env.unwrapped)
+    assert FiniteMDP.from_gymnasium(env) == FiniteMDP.from_gymnasium(env.unwrapped)
     assert table == env.unwrapped.P
 
 
@@ -96,7 +95,7 @@ def test_a_state_entered_both_ways_gets_a_copy() -> None:
         0: {0: [(0.5, 1, 0.0, False), (0.5, 1, 1.0, True)]},
         1: {0: [(1.0, 0, 0.0, False)]},
     }
-    mdp = read_gymnasium(Table(table))
+    mdp = FiniteMDP.from_gymnasium(Table(table))
     assert mdp.state_names == ("0", "1", "1 (ended)")
     assert mdp.terminal.tolist() == [False, False, True]
     assert mdp.dense_transitions()[:, 0].tolist() == [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -104,7 +103,7 @@ def test_a_state_entered_both_ways_gets_a_copy() -> None:
 
 
 def test_a_start_that_also_ends_episodes_gets_a_copy() -> None:
-    mdp = read_gymnasium(Table({0: {0: [(1.0, 0, 1.0, True)]}}))
+    mdp = FiniteMDP.from_gymnasium(Table({0: {0: [(1.0, 0, 1.0, True)]}}))
     assert mdp.state_names == ("0", "0 (ended)")
     assert mdp.dense_transitions()[:, 0].tolist() == [[0.0, 1.0], [0.0, 1.0]]
     assert mdp.rewards.tolist() == [[1.0], [0.0]]
@@ -116,7 +115,7 @@ def test_transitions_that_cannot_happen_do_not_matter() -> None:
         1: {0: [(1.0, 2, 0.0, False)]},  # after the end
         2: {0: [(1.0, 1, 0.0, False)]},  # never reached
     }
-    mdp = read_gymnasium(Table(table))
+    mdp = FiniteMDP.from_gymnasium(Table(table))
     assert mdp.num_states == 3
     assert mdp.terminal.tolist() == [False, True, False]
 
@@ -127,7 +126,7 @@ def test_unreached_states_are_judged_by_their_own_entries() -> None:
         1: {0: [(1.0, 1, 0.0, True)]},  # a hole behind a wall
         2: {0: [(1.0, 0, 0.0, False)]},  # nothing leads here
     }
-    assert read_gymnasium(Table(table)).terminal.tolist() == [False, True, False]
+    assert FiniteMDP.from_gymnasium(Table(table)).terminal.tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -142,14 +141,14 @@ def test_unreached_states_are_judged_by_their_own_entries() -> None:
 )
 def test_rewards_are_moved_only_as_far_as_needed(rewards: tuple[float, float], scale: tuple[float, float]) -> None:
     table = {0: {0: [(1.0, 1, rewards[0], False)]}, 1: {0: [(1.0, 0, rewards[1], False)]}}
-    mdp = read_gymnasium(Table(table))
+    mdp = FiniteMDP.from_gymnasium(Table(table))
     assert mdp.reward_scale == scale
     np.testing.assert_allclose(mdp.reward_scale.original(mdp.rewards).ravel(), rewards, atol=1e-12)
 
 
 def test_probability_zero_is_no_transition() -> None:
     table = {0: {0: [(1.0, 0, 0.0, False), (0.0, 1, -9.0, True)]}, 1: {0: [(1.0, 0, 0.0, False)]}}
-    mdp = read_gymnasium(Table(table))
+    mdp = FiniteMDP.from_gymnasium(Table(table))
     assert mdp.reward_scale == (0.0, 1.0)
     assert not mdp.terminal.any()
 
@@ -181,7 +180,7 @@ LOOP = [(1.0, 0, 0.0, False)]
 def test_bad_tables_are_named(env, words: list[str]) -> None:
     made = env()
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are checked below)
-        read_gymnasium(made)
+        FiniteMDP.from_gymnasium(made)
     for word in words:
         assert word in str(caught.value)
 
@@ -190,17 +189,17 @@ def test_missing_parts_are_named() -> None:
     env = Table({0: {0: LOOP}})
     del env.initial_state_distrib
     with pytest.raises(ValueError, match="has no initial_state_distrib"):
-        read_gymnasium(env)
+        FiniteMDP.from_gymnasium(env)
     del env.P
     with pytest.raises(ValueError, match="has no table P"):
-        read_gymnasium(env)
+        FiniteMDP.from_gymnasium(env)
     env.action_space = spaces.Discrete(1, start=1)
     with pytest.raises(ValueError, match="action_space"):
-        read_gymnasium(env)
+        FiniteMDP.from_gymnasium(env)
 
 
 def test_nested_lists_are_tables_too() -> None:
-    assert read_gymnasium(Table([[LOOP]])) == read_gymnasium(Table({0: {0: LOOP}}))
+    assert FiniteMDP.from_gymnasium(Table([[LOOP]])) == FiniteMDP.from_gymnasium(Table({0: {0: LOOP}}))
 
 
 def test_an_id_takes_the_arguments_of_make():

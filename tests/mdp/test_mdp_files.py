@@ -15,7 +15,7 @@ from strategies import finite_mdps
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.errors import MDPFileError
 from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
-from curious_explorer.mdp.mdp_files import load_mdp, save_mdp
+from curious_explorer.mdp.mdp_files import save_mdp
 
 ENDINGS = [".json", ".npz"]
 
@@ -47,7 +47,7 @@ def parts_of(mdp: FiniteMDP) -> list:
 @given(mdp=finite_mdps(named=True))
 def test_round_trip_is_exact(tmp_path: Path, ending: str, mdp: FiniteMDP) -> None:
     path = save_mdp(mdp, tmp_path / f"mdp{ending}")
-    assert parts_of(load_mdp(path)) == parts_of(mdp)
+    assert parts_of(FiniteMDP.load(path)) == parts_of(mdp)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -68,9 +68,9 @@ def test_odd_but_legal_contents(tmp_path: Path, ending: str) -> None:
         action_names=['\N{GREEK SMALL LETTER PI}\n"</script>'],
         reward_scale=RewardScale(-0.0, 1e-300),
     )
-    assert parts_of(load_mdp(save_mdp(mdp, tmp_path / f"x{ending}"))) == parts_of(mdp)
+    assert parts_of(FiniteMDP.load(save_mdp(mdp, tmp_path / f"x{ending}"))) == parts_of(mdp)
     two = FiniteMDP(np.ones((2, 1, 2)) / 2, np.zeros((2, 1)), np.array([-0.0, 1.0]), terminal=None)
-    assert parts_of(load_mdp(save_mdp(two, tmp_path / f"y{ending}"))) == parts_of(two)
+    assert parts_of(FiniteMDP.load(save_mdp(two, tmp_path / f"y{ending}"))) == parts_of(two)
 
 
 def test_json_reads_well(tmp_path: Path) -> None:
@@ -95,14 +95,14 @@ def test_unknown_endings(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"expected one of \.json, \.npz"):
         save_mdp(crossroad_traps(1), tmp_path / name)
     with pytest.raises(ValueError, match=r"expected one of \.json, \.npz"):
-        load_mdp(tmp_path / name)
+        FiniteMDP.load(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_missing_file_is_a_missing_file(tmp_path: Path, ending: str) -> None:
     with pytest.raises(FileNotFoundError):
-        load_mdp(tmp_path / f"none{ending}")
+        FiniteMDP.load(tmp_path / f"none{ending}")
     with pytest.raises(FileNotFoundError, match="does not exist; create it"):
         save_mdp(crossroad_traps(1), tmp_path / "no" / f"x{ending}")
 
@@ -125,7 +125,7 @@ def test_truncation_anywhere_is_noticed(tmp_path: Path, ending: str) -> None:
     for length in range(len(content)):
         path.write_bytes(content[:length])
         with pytest.raises(MDPFileError, match=path.name):
-            load_mdp(path)
+            FiniteMDP.load(path)
 
 
 def test_a_flipped_byte_in_an_archive_is_noticed_or_harmless(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_flipped_byte_in_an_archive_is_noticed_or_harmless(tmp_path: Path) -> 
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x41]) + content[place + 1 :])
         try:
-            found = load_mdp(path)
+            found = FiniteMDP.load(path)
         except MDPFileError:
             continue
         assert found == mdp  # a date, say
@@ -149,7 +149,7 @@ def test_files_of_another_kind(tmp_path: Path, ending: str, content: bytes) -> N
     path = tmp_path / f"x{ending}"
     path.write_bytes(content)
     with pytest.raises(MDPFileError):
-        load_mdp(path)
+        FiniteMDP.load(path)
 
 
 def test_formats_are_not_mixed_up(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_formats_are_not_mixed_up(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(save_mdp(mdp, tmp_path / "a.json").read_bytes())
     for ending in ENDINGS:
         with pytest.raises(MDPFileError):
-            load_mdp(tmp_path / f"x{ending}")
+            FiniteMDP.load(tmp_path / f"x{ending}")
 
 
 # Hostile JSON -----------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_hostile_json(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(MDPFileError) as caught:
-        load_mdp(path)
+        FiniteMDP.load(path)
     assert words in str(caught.value)
 
 
@@ -279,7 +279,7 @@ def test_hostile_arrays(tmp_path: Path, spoil, words: str) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, **(arrays | spoil(arrays)))
     with pytest.raises(MDPFileError) as caught:
-        load_mdp(path)
+        FiniteMDP.load(path)
     assert words in str(caught.value)
 
 
@@ -292,7 +292,7 @@ def test_an_object_array_is_never_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, **(arrays | {"start": np.array([Harm(), None, None], dtype=object)}))
     with pytest.raises(MDPFileError, match="start holds object"):
-        load_mdp(path)
+        FiniteMDP.load(path)
     assert not (tmp_path / "harmed").exists()
 
 
@@ -319,12 +319,12 @@ def test_a_claimed_shape_is_not_believed(tmp_path: Path) -> None:
     for name in ("start.npy", "rewards.npy", "header.npy"):
         rezip(path, list((members | {name: huge}).items()))
         with pytest.raises(MDPFileError, match=name.removesuffix(".npy")):
-            load_mdp(path)
+            FiniteMDP.load(path)
     # Right in its own header, too short in its data.
     short = npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }") + b"\x00" * 16
     rezip(path, list((members | {"start.npy": short}).items()))
     with pytest.raises(MDPFileError, match="start"):
-        load_mdp(path)
+        FiniteMDP.load(path)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_an_array_header_is_not_executed(tmp_path: Path, descr: str) -> None:
     path = save_mdp(crossroad_traps(2), tmp_path / "x.npz")
     rezip(path, list((members_of(path) | {"start.npy": npy_header(descr)}).items()))
     with pytest.raises(MDPFileError, match="start"):
-        load_mdp(path)
+        FiniteMDP.load(path)
 
 
 def test_bombs_are_refused(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
     rezip(path, list((members | {"start.npy": b"\x00" * 50_000_000}).items()), zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 100_000
     with pytest.raises(MDPFileError, match="is compressed"):
-        load_mdp(path)
+        FiniteMDP.load(path)
 
 
 def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
@@ -352,4 +352,4 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate name"):
         rezip(path, [*members, members[0]])
     with pytest.raises(MDPFileError, match="expected"):
-        load_mdp(path)
+        FiniteMDP.load(path)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from curious_explorer import (
     SB3,
+    Exploration,
     FunctionCells,
     GridCells,
     GymWorld,
@@ -22,7 +23,6 @@ from curious_explorer import (
 )
 from curious_explorer.environments import agarwal_chain, combination_lock
 from curious_explorer.errors import ActionError, CheckpointError, EnvironmentFailureError, ObservationError
-from curious_explorer.explorers.checkpoint import load_exploration
 from curious_explorer.explorers.visits import LearningVisits
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
@@ -233,7 +233,7 @@ def test_a_resumed_exploration_is_bit_for_bit_the_uninterrupted_one(tmp_path, vi
         assert np.array_equal(one.visited, other.visited)
         assert one.learned_policy.encode() == other.learned_policy.encode()
         assert np.array_equal(one.occupancy, other.occupancy)
-    loaded = load_exploration(tmp_path / "run", cell_function=state_of)
+    loaded = Exploration.load(tmp_path / "run", cell_function=state_of)
     assert loaded.rounds[-1].learned_policy.encode() == whole.rounds[-1].learned_policy.encode()
 
 

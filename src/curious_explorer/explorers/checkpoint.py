@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.exploration import Exploration, Round
+from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.settings_description import RunFolder, describe
 from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
@@ -102,8 +102,17 @@ class Checkpoint:
         write_atomically(_round_file(self._folder, round_.number), encode(ROUND, header, arrays))
 
 
-def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> Exploration:
-    """The rounds of a checkpoint folder, without going on."""
+class StoredExploration(NamedTuple):
+    """What a checkpoint folder holds, as `Exploration` takes it."""
+
+    rounds: tuple[Round, ...]
+    gamma: float
+    discretisation: StoredDiscretisation | None
+    planned_rounds: int
+
+
+def read_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> StoredExploration:
+    """The rounds of a checkpoint folder, without going on; `Exploration.load` for everybody else."""
     source = Path(folder)
     if not (source / SETTINGS_FILE).is_file():
         raise CheckpointError(f"{source} holds no exploration: there is no {SETTINGS_FILE} in it")
@@ -122,7 +131,7 @@ def load_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
         discovered = last.header["position"].get("discovered", [])
         discretisation = StoredDiscretisation(world["discretisation"], discovered, cell_function)
     at_least = len(planned) if isinstance(planned, list) else 0
-    return Exploration(tuple(rounds), gamma, planned_rounds=max(at_least, len(rounds)), discretisation=discretisation)
+    return StoredExploration(tuple(rounds), gamma, discretisation, max(at_least, len(rounds)))
 
 
 def explored_digest(folder: str | Path) -> object:

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
+from curious_explorer.explorers.checkpoint import read_exploration
+from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
-from curious_explorer.worlds.world import TransitionCounts, World
+from curious_explorer.worlds.world import World
 
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """Round n of Algorithm 2."""
-
-    number: int
-    """n."""
-    threshold: float
-    """beta_n."""
-    policy: KnownPolicy
-    """pi_n, the policy whose visits were measured, shape (S, A) where it is a table."""
-    visited: Floats
-    """D_n, the share of visits of each state, shape (S,)."""
-    poorly_visited: NDArray[np.bool_]
-    """K_n, shape (S,)."""
-    learned_policy: KnownPolicy
-    """pi_{n+1}, learned for the reward 1 on K_n from mu_n."""
-    visit_samples: int
-    """Steps taken to measure D_n."""
-    learning_samples: int
-    """Steps taken to learn pi_{n+1}."""
-    accepted: int = 0
-    """The optimizer's updates that changed the policy."""
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    """The optimizer's updates that did not, by reason."""
-    occupancy: Floats | None = None
-    """Where the optimizer's last episodes went, discounted, shape (S,)."""
-    seen: TransitionCounts | None = None
-    """What was seen while learning, if it was recorded."""
-
-    @property
-    def samples(self) -> int:
-        """All steps of the round."""
-        return self.visit_samples + self.learning_samples
-
-    @property
-    def curiosity_reward(self) -> Floats:
-        """r_n, 1 on the poorly visited states, shape (S,)."""
-        return self.poorly_visited.astype(np.float64)
+__all__ = ["Exploration", "Explorer", "Round", "uniform_policy"]
 
 
 class Exploration:
@@ -138,9 +100,13 @@ class Exploration:
 
         ``cell_function`` is the function that made the cells, where one did: code is not stored.
         """
-        from curious_explorer.explorers.checkpoint import load_exploration
-
-        return load_exploration(folder, cell_function)
+        stored = read_exploration(folder, cell_function)
+        return Exploration(
+            stored.rounds,
+            stored.gamma,
+            discretisation=stored.discretisation,
+            planned_rounds=stored.planned_rounds,
+        )
 
 
 @runtime_checkable

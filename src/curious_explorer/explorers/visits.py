@@ -17,8 +17,8 @@ from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count
-from curious_explorer.worlds import visit
 from curious_explorer.worlds.policies import KnownPolicy
+from curious_explorer.worlds.visit import visit
 from curious_explorer.worlds.world import EpisodeBatch, World
 
 DEFAULT_VISITS = 2_000

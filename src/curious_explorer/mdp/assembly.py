@@ -8,14 +8,28 @@ the MDP itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from curious_explorer import validation
 from curious_explorer.arrays import Floats, Integers, blocks
+
+
+class RewardScale(NamedTuple):
+    """How rewards in [0, 1] map back to the original ones: ``original = offset + factor * scaled``."""
+
+    offset: float = 0.0
+    factor: float = 1.0
+
+    def original(self, scaled: ArrayLike) -> Floats:
+        """Rewards, or normalised values, in the units of the original problem."""
+        return self.offset + self.factor * np.asarray(scaled, dtype=np.float64)
+
+
+UNSCALED = RewardScale()
 
 
 def as_rows(transitions: Any) -> tuple[sparse.csr_array, int]:

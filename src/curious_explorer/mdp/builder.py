@@ -267,3 +267,6 @@ def _number(value: Any, what: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{what} is {value}, expected a finite number")
     return float(value)
+
+
+FiniteMDP.builder = MDPBuilder

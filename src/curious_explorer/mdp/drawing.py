@@ -27,12 +27,13 @@ from matplotlib.textpath import TextPath
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
-from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import Edges, edges_of, layout_states
 from curious_explorer.storage import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 PAGE_WIDTH, PAGE_HEIGHT = 7.0, 9.0
 """Inches of a printed page: the largest drawing, unless states would come closer than SMALLEST_UNIT."""

@@ -10,10 +10,10 @@ lets a reward with a shifted zero, such as CliffWalking's, keep the optimal poli
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,23 +22,12 @@ from scipy import sparse
 from curious_explorer import validation
 from curious_explorer.arrays import Floats, blocks
 from curious_explorer.mdp import assembly
+from curious_explorer.mdp.assembly import UNSCALED, RewardScale
 
 if TYPE_CHECKING:
     from curious_explorer.mdp.builder import MDPBuilder
 
-
-class RewardScale(NamedTuple):
-    """How rewards in [0, 1] map back to the original ones: ``original = offset + factor * scaled``."""
-
-    offset: float = 0.0
-    factor: float = 1.0
-
-    def original(self, scaled: ArrayLike) -> Floats:
-        """Rewards, or normalised values, in the units of the original problem."""
-        return self.offset + self.factor * np.asarray(scaled, dtype=np.float64)
-
-
-UNSCALED = RewardScale()
+__all__ = ["FiniteMDP", "RewardScale"]
 
 
 class FiniteMDP:
@@ -332,22 +321,20 @@ class FiniteMDP:
 
     # Ways in and out (each in a module of its own) ----------------------------------------------------------------
 
-    @staticmethod
-    def builder() -> MDPBuilder:
-        """Start describing an MDP in words: ``builder.state("A").action("left").to("B", 0.8).to("A", 0.2)``."""
-        from curious_explorer.mdp.builder import MDPBuilder
+    builder: ClassVar[Callable[[], MDPBuilder]]
+    """Start describing an MDP in words: ``builder.state("A").action("left").to("B", 0.8).to("A", 0.2)``.
 
-        return MDPBuilder()
+    `curious_explorer.mdp.builder`, which is loaded with this package, puts it here."""
 
-    @staticmethod
-    def from_gymnasium(env: Any, **arguments: Any) -> FiniteMDP:
+    @classmethod
+    def from_gymnasium(cls, env: Any, **arguments: Any) -> FiniteMDP:
         """Read the table ``env.unwrapped.P`` of a Gymnasium environment such as FrozenLake, Taxi or CliffWalking.
 
         ``env`` is an environment, or an id with the ``arguments`` of ``gymnasium.make``.
         """
         from curious_explorer.mdp.gymnasium_tables import read_gymnasium
 
-        return read_gymnasium(env, **arguments)
+        return read_gymnasium(cls, env, **arguments)
 
     def save(self, path: str | Path) -> Path:
         """Write to a ``.json`` (for people) or ``.npz`` (for size) file, atomically; the ending decides."""
@@ -355,8 +342,8 @@ class FiniteMDP:
 
         return save_mdp(self, path)
 
-    @staticmethod
-    def load(path: str | Path, *, mmap: bool = False, check: bool | None = None) -> FiniteMDP:
+    @classmethod
+    def load(cls, path: str | Path, *, mmap: bool = False, check: bool | None = None) -> FiniteMDP:
         """Read what `save` wrote; raises `MDPFileError` on anything else, and never unpickles.
 
         ``mmap=True`` maps an ``.npz`` file instead of reading it: ready at once, whatever its size. Then its content is
@@ -364,7 +351,7 @@ class FiniteMDP:
         """
         from curious_explorer.mdp.mdp_files import load_mdp
 
-        return load_mdp(path, mmap=mmap, check=check)
+        return load_mdp(cls, path, mmap=mmap, check=check)
 
     def draw(self, **options: Any) -> Any:
         """Draw the graph with a layout that shows its structure; see `curious_explorer.mdp.drawing.draw_mdp`."""

@@ -14,7 +14,7 @@ for ever, so terminal states carry the image of 0; hence every policy keeps its 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -23,8 +23,10 @@ from scipy.sparse import csgraph
 
 from curious_explorer import validation
 from curious_explorer.arrays import Floats, Integers, Mask
-from curious_explorer.mdp.assembly import merge_outcomes
-from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
+from curious_explorer.mdp.assembly import RewardScale, merge_outcomes
+
+if TYPE_CHECKING:  # it imports this module
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 
 class _Outcomes(NamedTuple):
@@ -38,10 +40,11 @@ class _Outcomes(NamedTuple):
     ended: Mask
 
 
-def read_gymnasium(env: gymnasium.Env[Any, Any] | str, **arguments: Any) -> FiniteMDP:
+def read_gymnasium(kind: type[FiniteMDP], env: gymnasium.Env[Any, Any] | str, **arguments: Any) -> FiniteMDP:
     """The finite MDP behind a Gymnasium environment that publishes its table.
 
     Args:
+        kind: `FiniteMDP`, which has this as `FiniteMDP.from_gymnasium`.
         env: an environment, wrapped or not, or its id, such as ``"FrozenLake-v1"``.
         arguments: passed on to ``gymnasium.make`` with an id.
 
@@ -51,11 +54,11 @@ def read_gymnasium(env: gymnasium.Env[Any, Any] | str, **arguments: Any) -> Fini
     if isinstance(env, str):
         made = gymnasium.make(env, **arguments)
         try:
-            return read_gymnasium(made)
+            return read_gymnasium(kind, made)
         finally:
             made.close()
     table_of = getattr(env, "unwrapped", env)
-    if isinstance(own := getattr(table_of, "mdp", None), FiniteMDP):  # an environment of this library's
+    if isinstance(own := getattr(table_of, "mdp", None), kind):  # an environment of this library's
         return own
     num_states = _discrete_size(table_of, "observation_space")
     num_actions = _discrete_size(table_of, "action_space")
@@ -70,7 +73,7 @@ def read_gymnasium(env: gymnasium.Env[Any, Any] | str, **arguments: Any) -> Fini
     terminal = np.concatenate([terminal, np.ones(copies.size, dtype=np.bool_)])
     rows, rewards = _compress(outcomes, terminal, copy_of, num_actions, scale)
     names = [*map(str, range(num_states)), *(f"{state} (ended)" for state in copies)]
-    return FiniteMDP.from_rows(
+    return kind.from_rows(
         rows,
         rewards,
         np.concatenate([start, np.zeros(copies.size)]),

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from curious_explorer.arrays import Floats, Integers, Mask
-from curious_explorer.mdp.finite_mdp import FiniteMDP
+
+if TYPE_CHECKING:  # it imports this module
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 SWEEPS = 12
 LANE_SPACING = 1.2

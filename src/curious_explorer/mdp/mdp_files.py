@@ -27,7 +27,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from scipy import sparse
 
 from curious_explorer.arrays import blocks
 from curious_explorer.errors import MDPFileError
-from curious_explorer.mdp.finite_mdp import FiniteMDP, RewardScale
+from curious_explorer.mdp.assembly import RewardScale
 from curious_explorer.storage import (
     Archive,
     Format,
@@ -47,6 +47,9 @@ from curious_explorer.storage import (
     write_archive,
     write_atomically,
 )
+
+if TYPE_CHECKING:  # it imports this module
+    from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 TEXT = Format("curious-explorer/finite-mdp", 1)
 ARRAYS = Format("curious-explorer/finite-mdp", 2)
@@ -73,10 +76,11 @@ def save_mdp(mdp: FiniteMDP, path: str | Path) -> Path:
     return Path(path)
 
 
-def load_mdp(path: str | Path, *, mmap: bool = False, check: bool | None = None) -> FiniteMDP:
+def load_mdp(kind: type[FiniteMDP], path: str | Path, *, mmap: bool = False, check: bool | None = None) -> FiniteMDP:
     """Read what `save_mdp` wrote.
 
     Args:
+        kind: `FiniteMDP`, which has this as `FiniteMDP.load`.
         path: the file.
         mmap: whether to map the arrays of an ``.npz`` file into memory instead of reading them: ready at once, however
             large; pages are read when they are used, and shared between processes.
@@ -93,8 +97,8 @@ def load_mdp(path: str | Path, *, mmap: bool = False, check: bool | None = None)
     with open(path, "rb") as stream:
         try:
             if ending == ".json":
-                return _decode_text(stream.read())
-            return _read_arrays(stream, mapped=mmap, check=not mmap if check is None else check)
+                return _decode_text(kind, stream.read())
+            return _read_arrays(kind, stream, mapped=mmap, check=not mmap if check is None else check)
         except (ValueError, OverflowError, RecursionError, MemoryError) as error:
             problem = str(error) or type(error).__name__
             raise MDPFileError(f"{path} cannot be read as an MDP: {problem}") from error
@@ -156,7 +160,7 @@ def _write_arrays(mdp: FiniteMDP, stream: BinaryIO) -> None:
     write_archive(stream, ARRAYS, header, arrays)
 
 
-def _read_arrays(stream: BinaryIO, *, mapped: bool, check: bool) -> FiniteMDP:
+def _read_arrays(kind: type[FiniteMDP], stream: BinaryIO, *, mapped: bool, check: bool) -> FiniteMDP:
     archive = read_archive(stream, ARRAYS, _ARRAYS_KEYS, _ARRAYS, mapped=mapped, checked=check)
     rows, rewards = _rows_and_rewards(archive)
     start, terminal = (
@@ -171,9 +175,9 @@ def _read_arrays(stream: BinaryIO, *, mapped: bool, check: bool) -> FiniteMDP:
             raise ValueError(f"{key} is {value!r}, expected a list of names or null")
     texts["reward_scale"] = _reward_scale(archive.header["reward_scale"])
     if not check:
-        return FiniteMDP._trusted(rows, rewards, start, terminal, texts, fingerprint)
+        return kind._trusted(rows, rewards, start, terminal, texts, fingerprint)
     _check_rows(rows.indptr, rows.indices, rows.shape[1])
-    mdp = FiniteMDP.from_rows(rows, rewards, start, terminal=terminal, copy=False, **texts)
+    mdp = kind.from_rows(rows, rewards, start, terminal=terminal, copy=False, **texts)
     if mapped and mdp.fingerprint != fingerprint:
         raise ValueError("its fingerprint is not that of its arrays: it was changed after it was written")
     return mdp
@@ -257,7 +261,7 @@ def _records(mdp: FiniteMDP, states: list[Any], actions: list[Any]) -> Iterator[
         yield record
 
 
-def _decode_text(content: bytes) -> FiniteMDP:
+def _decode_text(kind: type[FiniteMDP], content: bytes) -> FiniteMDP:
     header = check_header(parse_strictly(content), TEXT, _TEXT_KEYS)
     states, actions = _Numbering(header["states"], "state"), _Numbering(header["actions"], "action")
     by_transition = _is_by_transition(header["rewards"])
@@ -278,7 +282,7 @@ def _decode_text(content: bytes) -> FiniteMDP:
         start[number] = _check_finite(chance, f"start: the probability of {state!r}")
     terminal = [states.number(state) for state in _list(header["terminal"], "terminal")]
     rows, rewards = _read_records(records, states, actions, by_transition)
-    return FiniteMDP.from_rows(
+    return kind.from_rows(
         rows,
         rewards,
         start,

@@ -300,7 +300,7 @@ def spread_shares(visited: Floats) -> Floats:
 
 def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
     """D_0, ..., D_N for whoever has the MDP: the recursion of Algorithm 2, solved and not sampled."""
-    from curious_explorer.exact import visitation
+    from curious_explorer.exact.visitation import visitation
 
     reset_model.check_world(mdp)
     visits: list[Floats] = []

@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Pixels
 from curious_explorer.mdp.drawing import RADIUS, draw_mdp
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
 from curious_explorer.optional_packages import require
 from curious_explorer.studies.paper_results import ExperimentResults
-
-Pixels = NDArray[np.uint8]
 
 WIDTH, HEIGHT = 1280, 720
 """Even, as the yuv420p pixel format wants them."""

@@ -22,13 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats, Words
+from curious_explorer.arrays import Floats, Indices, Words
 from curious_explorer.compile import compiled
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import ROW_SUM_TOLERANCE
 from curious_explorer.worlds.random_streams import ALWAYS, threshold
-
-Outcomes = NDArray[np.int32]
 
 SMALLEST_GEOMETRIC, LARGEST_GEOMETRIC = 64, 65_536
 GEOMETRIC_TAIL = 2.0**-6
@@ -39,7 +37,7 @@ class AliasTable(NamedTuple):
     """Rows of 2**log2_size alias entries each; `words` and `outcomes` are two views of the same memory."""
 
     words: Words
-    outcomes: Outcomes
+    outcomes: Indices
     log2_size: int
 
 
@@ -49,7 +47,7 @@ class Dynamics(NamedTuple):
     num_actions: int
     row_start: NDArray[np.int64]
     thresholds: Words
-    next_state: Outcomes  # complemented (negative) where the next state is terminal
+    next_state: Indices  # complemented (negative) where the next state is terminal
     rewards: Floats  # of each stored transition
 
 
@@ -128,7 +126,7 @@ def dynamics(mdp: FiniteMDP) -> Dynamics:
     return tables
 
 
-def _single_row(values: Outcomes, probabilities: Floats, size: int) -> AliasTable:
+def _single_row(values: Indices, probabilities: Floats, size: int) -> AliasTable:
     words = np.zeros(2 * size, dtype=np.uint64)
     outcomes = words.view(np.int32)
     _fill_row(words, outcomes, 0, size, values, probabilities, len(values), *_scratch(size))
@@ -179,7 +177,7 @@ def _fill_dynamics(
     by_transition: bool,
     row_start: NDArray[np.int64],
     thresholds: Words,
-    next_state: Outcomes,
+    next_state: Indices,
     rewards: Floats,
 ) -> int:
     """Fill the tables of `Dynamics`; the first row that no walk could be trusted with, or -1.
@@ -209,10 +207,10 @@ def _fill_dynamics(
 @compiled
 def _fill_row(
     words: Words,
-    outcomes: Outcomes,
+    outcomes: Indices,
     first_entry: int,
     size: int,
-    values: Outcomes,
+    values: Indices,
     probabilities: Floats,
     count: int,
     share: Floats,
@@ -254,7 +252,7 @@ def _fill_row(
 
 
 @compiled
-def _write_entry(words: Words, outcomes: Outcomes, entry: int, share: float, chosen: int, other: int) -> None:
+def _write_entry(words: Words, outcomes: Indices, entry: int, share: float, chosen: int, other: int) -> None:
     words[2 * entry] = threshold(share)
     outcomes[4 * entry + 2] = chosen
     outcomes[4 * entry + 3] = other
@@ -284,7 +282,7 @@ def _compose(
     policy: Floats,
     terminal: NDArray[np.bool_],
     words: Words,
-    outcomes: Outcomes,
+    outcomes: Indices,
     size: int,
     share: Floats,
     stacks: NDArray[np.int32],

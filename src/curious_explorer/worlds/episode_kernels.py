@@ -20,9 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Floats, Words
+from curious_explorer.arrays import Floats, Indices, Words
 from curious_explorer.compile import compiled, inlined, int64
-from curious_explorer.worlds.alias_tables import Dynamics, Outcomes
+from curious_explorer.worlds.alias_tables import Dynamics
 from curious_explorer.worlds.random_streams import GOLDEN, ONE, mix64, walk_key
 from curious_explorer.worlds.walk_kernels import Chains, begin, next_policy, stopping_time
 
@@ -98,7 +98,7 @@ def step_once(dynamics: Dynamics, row: int, counter: np.uint64) -> int:
 
 @compiled
 def walk_by_steps(
-    dynamics: Dynamics, chains: Chains, policies: Words, key: np.uint64, first_walk: int, ends: Outcomes
+    dynamics: Dynamics, chains: Chains, policies: Words, key: np.uint64, first_walk: int, ends: Indices
 ) -> int:
     """Walk numbers ``first_walk`` and on, one for each place of ``ends``; returns how many steps were taken."""
     taken = int64(0)

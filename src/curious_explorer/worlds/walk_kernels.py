@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Words
+from curious_explorer.arrays import Indices, Words
 from curious_explorer.compile import compiled, inlined, int64, prefetch
-from curious_explorer.worlds.alias_tables import Outcomes
 from curious_explorer.worlds.random_streams import GOLDEN, ONE, mix64, walk_key
 
 LANES = 32
@@ -32,21 +31,21 @@ class Chains(NamedTuple):
     """The part of a roll-in that the kernels share: which policies to walk, from where, and for how long."""
 
     chain_words: Words
-    chain_outcomes: Outcomes
+    chain_outcomes: Indices
     ranges: NDArray[np.int64]  # (C, 2)
     tail_start: int
     num_policies: int
     start_words: Words
-    start_outcomes: Outcomes  # complemented (negative) where the start is terminal
+    start_outcomes: Indices  # complemented (negative) where the start is terminal
     stop_words: Words  # a geometric table for each discount, all of one size
-    stop_outcomes: Outcomes
+    stop_outcomes: Indices
     stop_offset: NDArray[np.int64]  # (N,): where the table of each policy's discount begins
     stop_size: int
 
 
 @inlined
 def draw(
-    words: Words, outcomes: Outcomes, mask: np.uint64, offset: np.uint64, counter: np.uint64
+    words: Words, outcomes: Indices, mask: np.uint64, offset: np.uint64, counter: np.uint64
 ) -> tuple[int, np.uint64]:
     """One outcome of the alias row that starts at entry ``offset``, and the counter after the draw."""
     counter += GOLDEN
@@ -57,7 +56,7 @@ def draw(
 
 
 @inlined
-def choose(words: Words, outcomes: Outcomes, counter: np.uint64) -> tuple[int, np.uint64]:
+def choose(words: Words, outcomes: Indices, counter: np.uint64) -> tuple[int, np.uint64]:
     """One outcome of a table with a single row; where there is no choice, nothing is drawn."""
     if len(words) == 2:
         return outcomes[2], counter
@@ -97,7 +96,7 @@ def next_policy(chains: Chains, policy: int, stop: int) -> int:
 def go_on(
     chains: Chains,
     key: np.uint64,
-    ends: Outcomes,
+    ends: Indices,
     first_walk: int,
     next_walk: int,
     walk: int,
@@ -132,12 +131,12 @@ def go_on(
 def walk_in_pairs(
     chains: Chains,
     words: Words,
-    outcomes: Outcomes,
+    outcomes: Indices,
     log2_size: int,
     stride: int,
     key: np.uint64,
     first_walk: int,
-    ends: Outcomes,
+    ends: Indices,
 ) -> int:
     """Walk numbers ``first_walk`` and on, one for each place of ``ends``; returns how many steps were taken.
 
@@ -184,12 +183,12 @@ def walk_in_pairs(
 def walk_in_lanes(
     chains: Chains,
     words: Words,
-    outcomes: Outcomes,
+    outcomes: Indices,
     log2_size: int,
     stride: int,
     key: np.uint64,
     first_walk: int,
-    ends: Outcomes,
+    ends: Indices,
 ) -> int:
     """The same as `walk_in_pairs`, with many walks in flight and the next look-up of each prefetched."""
     shift = np.uint64(log2_size)
