@@ -1,11 +1,13 @@
 """``python -m benchmarks.cover_settings``: which rounds and shares of the budget suit PC-PG and MaxEnt best.
 
 Rivals are compared at their best settings, and those are not to be chosen on what they are compared on. So the problems
-were named before anything was run: cct/10 and dcl/10 with 500,000 steps, cct/15 and dcl/15, which no table of
-docs/explorers.md has, with 1,000,000, at seeds that it does not use either. So was the rule: most runs that end with
-0.95 of the best value, over all four problems; of equals the one with the highest mean value in the end, to three
-digits; of equals the one that explores less. First rounds and the share that explores are chosen together, then the
-share of a round that measures. What it says is frozen as the defaults of `PCPG` and `MaxEnt`.
+were named before anything was run on them: cct/10 and dcl/10 with 500,000 steps, cct/15 and dcl/15, which no table of
+docs/explorers.md has, with 1,000,000, at seeds that it does not use either. On these four, PC-PG solves everything with
+seven of the sixteen settings, so they cannot tell them apart, and cct/18 and dcl/18 with 1,500,000 were named next. The
+rule, too, was there first: most runs that end with 0.95 of the best value, over all problems; of equals the one with the
+highest mean value in the end, to three digits; of equals the one that explores less. First rounds and the share that
+explores are chosen together, then the share of a round that measures. What it says is frozen as the defaults of `PCPG`
+and `MaxEnt`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from curious_explorer.explorers.maxent import MaxEnt
 from curious_explorer.explorers.pc_pg import PCPG
 
 GAMMA, TARGET = 0.95, 0.95
-PROBLEMS = {"cct/10": 500_000, "dcl/10": 500_000, "cct/15": 1_000_000, "dcl/15": 1_000_000}
+PROBLEMS = {
+    **{"cct/10": 500_000, "dcl/10": 500_000, "cct/15": 1_000_000, "dcl/15": 1_000_000},
+    **{"cct/18": 1_500_000, "dcl/18": 1_500_000},
+}
 SEEDS = range(100, 106)
 METHODS = {"pc-pg": PCPG, "maxent": MaxEnt}
 ROUNDS, EXPLORE_SHARES, VISIT_SHARES = (10, 20, 30, 40), (0.5, 0.6, 0.7, 0.8), (0.05, 0.1, 0.2)
@@ -67,8 +72,8 @@ def main() -> None:
         best = max(found, key=merit)
         found |= measure([best._replace(visit_share=s) for s in VISIT_SHARES if s != FIRST_VISIT_SHARE])
         best = max(found, key=merit)
-        names = ("rounds", "explores", "measures", *(f"{problem} solved" for problem in PROBLEMS), "all", "mean value")
-        table = Table(*names, title=f"{method}, {len(SEEDS)} seeds of each; chosen: {best}")
+        names = ("rounds", "explores", "measures", *PROBLEMS, "all", "mean value")
+        table = Table(*names, title=f"{method}, how many of {len(SEEDS)} seeds are solved; chosen: {best}")
         for setting, values in found.items():
             solved = (values >= TARGET).sum(axis=1)
             numbers = (*setting[1:], *solved, solved.sum(), f"{values.mean():.3f}")
