@@ -130,7 +130,8 @@ def test_runs_that_never_got_there_lose_and_tie_among_themselves():
 
 def test_performance_profile_by_counting():
     scores = np.array([[0.2, 1.0], [0.9, 0.5]])
-    assert statistics.performance_profile(scores, [0.0, 0.5, 0.6, 1.0]).tolist() == [1.0, 0.75, 0.5, 0.25]
+    # More than tau, as in rliable: a score of 0.5 does not count at 0.5.
+    assert statistics.performance_profile(scores, [0.0, 0.5, 0.6, 1.0]).tolist() == [1.0, 0.5, 0.5, 0.0]
 
 
 def test_curves_are_step_functions():
@@ -140,6 +141,19 @@ def test_curves_are_step_functions():
     assert statistics.first_reaching(samples, values, 0.7) == math.inf
     with pytest.raises(ValueError, match="before the first value"):
         statistics.step_values([5, 6], [0.0, 1.0], [1.0])
+
+
+def test_a_learner_that_falls_back_has_not_kept_the_target():
+    samples, values = [0, 10, 20, 20, 50], [0.1, 0.96, 0.99, 0.2, 0.97]
+    # Reached at 10, above it until 20 and again from 50 to the end at 70: 10 + 20 of 60 samples.
+    assert statistics.share_above(samples, values, 0.95, 70) == pytest.approx(30 / 60)
+    grid = np.arange(10, 70) + 0.5
+    by_counting = (statistics.step_values(samples, values, grid) >= 0.95).mean()
+    assert statistics.share_above(samples, values, 0.95, 70) == pytest.approx(by_counting)
+    assert statistics.share_above([0, 10], [0.0, 1.0], 0.95, 70) == 1.0
+    assert statistics.share_above([0, 10], [0.0, 1.0], 0.95, 10) == 1.0  # it ended there
+    assert statistics.share_above([0, 5, 10, 10], [0.0, 0.0, 1.0, 0.0], 0.95, 10) == 0.0
+    assert math.isnan(statistics.share_above([0, 10], [0.0, 0.9], 0.95, 70))
 
 
 @pytest.mark.parametrize("bad", [np.zeros((0, 2)), np.zeros(3), np.array([[np.nan]])])
@@ -245,9 +259,16 @@ def test_files_say_what_happened(whole):
             run = run_job(job)
             assert float(row["score"]) == run.scores[-1]
             assert int(row["samples"]) == run.used
+            reached = statistics.first_reaching(run.samples, run.scores, 0.95)
+            assert row["samples_to_target"] == ("" if math.isinf(reached) else f"{reached:.0f}")
+            kept = statistics.share_above(run.samples, run.scores, 0.95, run.used)
+            assert row["share_above_target"] == ("" if math.isinf(reached) else str(kept))
     scores = np.array([float(row["score"]) for row in rows if row["method"] == "model-based"])
     assert summary["aggregate"]["model-based"]["iqm"] == pytest.approx(stats.trim_mean(scores, 0.25))
     assert summary["aggregate"]["model-based"]["reached_target"] == 1.0
+    kept = [row["share_above_target"] for row in rows if row["method"] == "reinforce" and row["environment"] == "cct/3"]
+    mean = np.mean([float(share) for share in kept if share])
+    assert summary["environments"]["cct/3"]["reinforce"]["share_above_target"] == pytest.approx(mean)
     for figure in ("sample-efficiency", "performance-profile", "samples-to-target"):
         assert whole[f"figures/{figure}.png"].startswith(b"\x89PNG")
 
@@ -292,6 +313,7 @@ def test_the_page_says_what_the_data_say(whole_folder):
         row = text[text.index(f'">{method}</th>') :].split("</tr>")[0]
         assert f">{figures['iqm']:.3f}<" in row
         assert f">{figures['reached_target']:.0%}<" in row
+        assert f">{figures['share_above_target']:.0%}<" in row
     data = comparison_data(results)
     assert [each["name"] for each in data["environments"]] == ["cct/3", "dcl/2"]
     assert all(data["improvement"]["final_score"][place][place] is None for place in range(3))

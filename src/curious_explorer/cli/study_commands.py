@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -217,34 +218,41 @@ def _show_names(console: Console) -> None:
 
 
 def _show_comparison(console: Console, results: ComparisonResults) -> None:
-    """The two tables: all environments together, and samples to the target on each."""
+    """The three tables: all environments together, samples to the target on each, and how well it was kept."""
     from rich.table import Table
 
     from curious_explorer.studies.comparison_run import TARGET
 
     table = Table(title="All environments together", pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for name in ("final value, of the best\n(IQM, 95% interval)", f"runs that reached\n{TARGET:.0%}", "states\nseen"):
+    names = ("final value, of the best\n(IQM, 95% interval)", f"runs that reached\n{TARGET:.0%}", "above it\nafter")
+    for name in (*names, "states\nseen", "seconds\na run"):
         table.add_column(name, justify="right")
-    table.add_column("seconds\na run", justify="right")
     for method, figures in results.summary["aggregate"].items():
         low, high = figures["iqm_interval"]
         table.add_row(
             method,
             f"{figures['iqm']:.3f} [{low:.3f}, {high:.3f}]".replace("[", r"\["),
             f"{figures['reached_target']:.0%}",
+            _share(figures["share_above_target"]),
             f"{figures['coverage']:.0%}",
             f"{results.seconds(method).mean():.2f}",
         )
     console.print(table)
-    table = Table(title=f"Samples to {TARGET:.0%} of the best (median over seeds)", pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for environment, budget in results.budgets.items():
-        table.add_column(f"{environment}\nof {_short(budget)}", justify="right", no_wrap=True)
-    for method in results.methods:
-        found = [results.on(environment, method) for environment in results.budgets]
-        table.add_row(method, *(_samples(each["samples_to_target"], each["reached_target"]) for each in found))
-    console.print(table)
+    texts: dict[str, Callable[[dict[str, Any]], str]] = {
+        f"Samples to {TARGET:.0%} of the best, for the first time (median over seeds)": _samples,
+        "Share of the rest of the run above it (mean over the runs that got there)": (
+            lambda figures: _share(figures["share_above_target"])
+        ),
+    }
+    for title, text in texts.items():
+        table = Table(title=title, pad_edge=False)
+        table.add_column("method", no_wrap=True)
+        for environment, budget in results.budgets.items():
+            table.add_column(f"{environment}\nof {_short(budget)}", justify="right", no_wrap=True)
+        for method in results.methods:
+            table.add_row(method, *(text(results.on(environment, method)) for environment in results.budgets))
+        console.print(table)
 
 
 def _short(budget: int) -> str:
@@ -255,7 +263,12 @@ def _short(budget: int) -> str:
     return str(budget)
 
 
-def _samples(median: float | None, reached: float) -> str:
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
+
+
+def _samples(figures: dict[str, Any]) -> str:
+    median, reached = figures["samples_to_target"], figures["reached_target"]
     if median is not None:
         return f"{median:,.0f}"
     return f"- ({reached:.0%})" if reached else "-"

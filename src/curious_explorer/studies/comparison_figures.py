@@ -70,7 +70,7 @@ def draw_curves(results: ComparisonResults) -> Figure:
 
 
 def draw_profile(results: ComparisonResults) -> Figure:
-    """The share of runs, over all environments, whose final score is at least tau."""
+    """The share of runs, over all environments, whose final score is more than tau."""
     figure = new_figure(PAGE_WIDTH, 2.8 + 0.25 * math.ceil(len(results.methods) / 5))
     ax = figure.add_subplot()
     profile = results.summary["performance_profile"]
@@ -80,7 +80,7 @@ def draw_profile(results: ComparisonResults) -> Figure:
     quiet(ax)
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("final value tau, of the best", fontsize=7.5)
-    ax.set_ylabel("share of runs worth at least tau", fontsize=7.5)
+    ax.set_ylabel("share of runs worth more than tau", fontsize=7.5)
     _legend(figure, ax, len(results.methods))
     return figure
 

@@ -18,7 +18,18 @@ from curious_explorer.studies import statistics
 from curious_explorer.studies.comparison_run import TARGET, Comparison, ComparisonRun
 from curious_explorer.studies.runner import csv_text
 
-CSV_COLUMNS = ("environment", "method", "seed", "gamma", "budget", "score", "samples_to_target", "coverage", "samples")
+CSV_COLUMNS = (
+    "environment",
+    "method",
+    "seed",
+    "gamma",
+    "budget",
+    "score",
+    "samples_to_target",
+    "share_above_target",
+    "coverage",
+    "samples",
+)
 CURVE_POINTS = 100
 CURVE_RESAMPLES = 400
 FIRST_POINT = 50.0
@@ -56,6 +67,10 @@ class ComparisonResults:
     def to_target(self, method: str) -> Floats:
         """Samples to the target, infinity where it was never reached."""
         return self._table(method, samples_to_target)
+
+    def above_target(self, method: str) -> Floats:
+        """The share of the run after first reaching the target that was above it, NaN where it was never reached."""
+        return self._table(method, share_above_target)
 
     def coverage(self, method: str) -> Floats:
         """The share of states seen."""
@@ -102,6 +117,14 @@ def samples_to_target(run: ComparisonRun) -> float:
     return statistics.first_reaching(run.samples, run.scores, TARGET)
 
 
+def share_above_target(run: ComparisonRun) -> float:
+    """From then on, at what share of the samples it was worth that much; NaN if it never was.
+
+    First passage alone flatters a learner that passes the target and falls back.
+    """
+    return statistics.share_above(run.samples, run.scores, TARGET, run.used)
+
+
 def summarize(results: ComparisonResults) -> dict[str, Any]:
     """The content of ``summary.json``."""
     methods = results.methods
@@ -130,6 +153,7 @@ def _aggregate(results: ComparisonResults, method: str) -> dict[str, Any]:
         "iqm_interval": list(statistics.bootstrap_interval(scores, statistics.mean_of_middle)),
         "mean": float(scores.mean()),
         "reached_target": float(np.isfinite(results.to_target(method)).mean()),
+        "share_above_target": _mean_of_known(results.above_target(method)),
         "coverage": float(results.coverage(method).mean()),
     }
 
@@ -145,6 +169,7 @@ def _on_environment(results: ComparisonResults, method: str, place: int) -> dict
         "reached_target": float(np.isfinite(to_target).mean()),
         "samples_to_target": _finite(median),
         "samples_to_target_interval": [_finite(low), _finite(high)],
+        "share_above_target": _mean_of_known(results.above_target(method)[:, place]),
         "coverage": float(results.coverage(method)[:, place].mean()),
     }
 
@@ -152,6 +177,12 @@ def _on_environment(results: ComparisonResults, method: str, place: int) -> dict
 def _finite(value: float) -> float | None:
     """JSON has no infinity; None says that it was not reached."""
     return value if math.isfinite(value) else None
+
+
+def _mean_of_known(values: Floats) -> float | None:
+    """The mean over the runs that reached the target; None if none did."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None
 
 
 def _pairs(results: ComparisonResults, table: Callable[[str], Floats]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -176,15 +207,15 @@ def summary_text(results: ComparisonResults) -> str:
 
 
 def results_csv(results: ComparisonResults) -> str:
-    """Tidy results: a row for each run; samples to target are empty where it was never reached."""
+    """Tidy results: a row for each run; what is said about the target is empty where it was never reached."""
     rows = []
     for environment, budget in results.budgets.items():
         for method in results.methods:
             for run in results.runs(method, environment):
                 reached = samples_to_target(run)
                 name = (environment, method, run.job.seed, run.job.gamma, budget)
-                arrived = int(reached) if math.isfinite(reached) else ""
-                rows.append((*name, float(run.scores[-1]), arrived, run.coverage, run.used))
+                arrived = (int(reached), share_above_target(run)) if math.isfinite(reached) else ("", "")
+                rows.append((*name, float(run.scores[-1]), *arrived, run.coverage, run.used))
     return csv_text(CSV_COLUMNS, rows)
 
 

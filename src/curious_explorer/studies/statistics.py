@@ -7,7 +7,7 @@ Scores come as an array of shape (runs, tasks): a row is a seed, a column an env
   resample has as many runs of each task as there were.
 - `probability_of_improvement`: how likely a run of X is better than a run of Y on a task, ties counting one half,
   averaged over tasks; per task it is the Mann-Whitney U statistic divided by the number of pairs.
-- `performance_profile`: the share of runs whose score is at least tau, as a function of tau.
+- `performance_profile`: the share of runs whose score is more than tau, as a function of tau.
 """
 
 from __future__ import annotations
@@ -123,10 +123,10 @@ def _wins(left: Floats, right: Floats) -> Floats:
 
 
 def performance_profile(scores: ArrayLike, taus: ArrayLike) -> Floats:
-    """The share of all runs whose score is at least tau, for each tau."""
+    """The share of all runs whose score is more than tau, for each tau."""
     table = check_scores(scores)
     thresholds = np.asarray(taus, dtype=np.float64)
-    share: Floats = (table.ravel()[None, :] >= thresholds[:, None]).mean(axis=1)
+    share: Floats = (table.ravel()[None, :] > thresholds[:, None]).mean(axis=1)
     return share
 
 
@@ -146,3 +146,20 @@ def first_reaching(samples: ArrayLike, values: ArrayLike, target: float) -> floa
     """After how many samples a curve reached a target for the first time; infinity if it never did."""
     reached = np.flatnonzero(np.asarray(values) >= target)
     return float(np.asarray(samples)[reached[0]]) if reached.size else float("inf")
+
+
+def share_above(samples: ArrayLike, values: ArrayLike, target: float, end: float) -> float:
+    """Of the samples from the first reaching of a target to the end, the share at which a curve was not below it.
+
+    The curve is a step function (see `step_values`). NaN if it never reached the target; one that reached it only with
+    its last sample has kept it.
+    """
+    places, heights = np.asarray(samples, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    began = first_reaching(places, heights, target)
+    if not np.isfinite(began):
+        return float("nan")
+    lengths = np.diff(np.append(places, max(end, places[-1])))
+    # From the first point on that reached it: of several at the same place only the last has a length.
+    lengths[: np.flatnonzero(heights >= target)[0]] = 0.0
+    rest = float(lengths.sum())
+    return float(lengths[heights >= target].sum()) / rest if rest > 0.0 else float(heights[-1] >= target)

@@ -51,7 +51,7 @@
 
   function drawProfile() {
     const traces = shown().map((m) => ({ x: data.profile.taus, y: data.profile.shares[m], name: names[m], mode: "lines",
-      line: { color: colour(m), width: 2, dash: dash(m) }, hovertemplate: `${names[m]}: %{y:.0%} of runs at least %{x:.2f}<extra></extra>` }));
+      line: { color: colour(m), width: 2, dash: dash(m) }, hovertemplate: `${names[m]}: %{y:.0%} of runs above %{x:.2f}<extra></extra>` }));
     draw("comparison-shares", traces, { showlegend: false, hovermode: "closest",
       xaxis: axis("final value τ, of the best", { range: [-0.01, 1] }), yaxis: axis("share of runs", percent) });
   }

@@ -268,7 +268,7 @@ def _fastest(results: ComparisonResults, environment: str) -> str:
 def aggregate_table(results: ComparisonResults) -> str:
     """All environments together; time is not a matter of the method alone, but of this machine too."""
     head = ["method", "final value, of the best (IQM)", "95% interval", f"runs that reached {TARGET:.0%}"]
-    head += ["states seen", "seconds a run", "steps a second"]
+    head += ["above after", "states seen", "seconds a run", "steps a second"]
     rows = []
     for place, (method, figures) in enumerate(results.summary["aggregate"].items()):
         low, high = figures["iqm_interval"]
@@ -280,6 +280,7 @@ def aggregate_table(results: ComparisonResults) -> str:
                 bar_field(figures["iqm"], f"{figures['iqm']:.3f}"),
                 sorted_field(low, f"{low:.3f} to {high:.3f}"),
                 bar_field(figures["reached_target"], f"{figures['reached_target']:.0%}"),
+                _kept_field(figures["share_above_target"]),
                 bar_field(figures["coverage"], f"{figures['coverage']:.0%}"),
                 sorted_field(float(seconds.mean()), f"{seconds.mean():.2f}"),
                 sorted_field(speed, f"{speed:,.0f}"),
@@ -288,8 +289,13 @@ def aggregate_table(results: ComparisonResults) -> str:
     return table(head, rows, "All environments together", sortable=True)
 
 
+def _kept_field(share: float | None) -> str:
+    """How much of the rest of a run was above the target, once it was reached."""
+    return "<td>–</td>" if share is None else bar_field(share, f"{share:.0%}")
+
+
 def target_table(results: ComparisonResults) -> str:
-    """Median samples to the target on each environment, with the interval under them."""
+    """Median samples to the target on each environment; under them their interval and how well it was kept."""
     head = ["method", *(f"{environment}, of {budget:,}" for environment, budget in results.budgets.items())]
     rows = [
         [_method_head(method, place), *(_target_field(results.on(name, method)) for name in results.budgets)]
@@ -304,7 +310,8 @@ def _target_field(figures: dict[str, Any]) -> str:
         return f"<td>– <small>{figures['reached_target']:.0%} of runs</small></td>"
     low, high = figures["samples_to_target_interval"]
     most = "never" if high is None else f"{high:,.0f}"
-    return sorted_field(median, f"{median:,.0f} <small>{low:,.0f} to {most}</small>")
+    kept = f"{figures['share_above_target']:.0%} above after"
+    return sorted_field(median, f"{median:,.0f} <small>{low:,.0f} to {most}<br>{kept}</small>")
 
 
 def _method_head(method: str, place: int) -> str:
