@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import FiniteMDP, TabularWorld, solve, visit, visitation
+from curious_explorer.baselines import BEB, E3, MBIE, MBIEEB, PCPG, UCBVI, UCRL2, MaxEnt, RMax
 from curious_explorer.environments import combination_lock, garnet
-from curious_explorer.explorers.methods import BEB, E3, MBIE, MBIEEB, PCPG, UCBVI, UCRL2, MaxEnt, RMax
 from curious_explorer.explorers.policy_cover import Cover
 from curious_explorer.explorers.psrl import PSRL, posterior_sample
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ, UCBQLearning

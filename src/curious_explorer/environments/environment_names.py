@@ -10,11 +10,12 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curious_explorer import environments
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.registration import NAMESPACE, ZOO
 
@@ -43,9 +44,14 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
             arguments["stochastic"] = entry.stochastic
         for argument in entry.seeds:
             arguments[argument] = labels if argument == "permute_actions" else labels or 0
-        mdp: FiniteMDP = getattr(environments, entry.function)(**arguments)
-        return mdp
+        return zoo_function(entry.function)(**arguments)
     return _from_gymnasium(name)
+
+
+def zoo_function(name: str) -> Callable[..., FiniteMDP]:
+    """What makes an environment of the zoo: the function in the file of its name."""
+    function: Callable[..., FiniteMDP] = getattr(importlib.import_module(f"curious_explorer.environments.{name}"), name)
+    return function
 
 
 _PYTHON = {"True": True, "False": False, "None": None}

@@ -40,19 +40,3 @@ METHODS: dict[str, Callable[[], OptimizingExplorer]] = {
     "ucb-q-published": lambda: UCBQLearning(bonus=5.656854249492381),
 }
 """Every method by its name; ``-published`` has the constants of the paper, where those leave it inert."""
-
-__all__ = [
-    "BEB",
-    "E3",
-    "MBIE",
-    "MBIEEB",
-    "METHODS",
-    "PCPG",
-    "PSRL",
-    "UCBVI",
-    "UCRL2",
-    "EpsilonGreedyQ",
-    "MaxEnt",
-    "RMax",
-    "UCBQLearning",
-]

@@ -110,12 +110,13 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
 def make_tabular_env(environment: str, render_mode: str | None = None, **arguments: Any) -> TabularEnv:
     """One of `curious_explorer.environments` as a Gymnasium environment."""
-    from curious_explorer import environments
+    from curious_explorer.environments.environment_names import zoo_function
+    from curious_explorer.registration import ZOO
 
-    known = [name for name in environments.__all__ if name != "permute_action_labels"]
+    known = sorted({entry.function for entry in ZOO.values()})
     if environment not in known:
         raise ValueError(f"environment is {environment!r}, expected one of {', '.join(known)}")
-    return TabularEnv(getattr(environments, environment)(**arguments), render_mode=render_mode)
+    return TabularEnv(zoo_function(environment)(**arguments), render_mode=render_mode)
 
 
 def _pick(thresholds: NDArray[np.float64], draw: float) -> int:
