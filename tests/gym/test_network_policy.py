@@ -11,7 +11,7 @@ from safetensors.numpy import load, save
 
 from curious_explorer.errors import ActionError, ObservationError
 from curious_explorer.gym.actors import ActorCache, RandomStream
-from curious_explorer.gym.network_policy import Head, Inputs, Layer, NetworkPolicy, Normalisation
+from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation, num_inputs, num_outputs
 from curious_explorer.worlds.policies import StoredPolicy
 
 torch = pytest.importorskip("torch")
@@ -109,8 +109,7 @@ def test_normalisation_is_that_of_vec_normalize():
     observations = samples_of(space, 50)
     expected = envs.normalize_obs(np.stack(observations))
     assert (np.abs(expected) == np.float32(1.2)).any()  # some are cut off
-    found = network.normalisation.apply(network.inputs.rows(observations))
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(network.rows(observations), expected, rtol=1e-6, atol=1e-7)
     logits = torch.as_tensor(sb3_parameters(policy, list(expected)))
     np.testing.assert_allclose(
         network.probabilities(observations), torch.softmax(logits, dim=1).numpy(), rtol=2e-5, atol=1e-6
@@ -176,30 +175,39 @@ def test_the_likeliest_actions_are_stable_baselines3s_deterministic_ones(name):
 
 def test_actions_and_observations_are_numbered_from_where_their_spaces_start():
     observations, actions = spaces.Discrete(3, start=5), spaces.Discrete(2, start=-1)
-    inputs = Inputs.of(observations)
-    network = NetworkPolicy(inputs, [Layer(np.eye(3)[:, :2] * 1e3, np.zeros(2))], Head.of(actions))
+    network = NetworkPolicy(observations, actions, [Layer(np.eye(3)[:, :2] * 1e3, np.zeros(2))])
     assert network.act([np.int64(5), np.int64(6)], np.random.default_rng(0)) == [-1, 0]
 
 
-def example(head=None):
+def example(actions=None, observations=BOX):
     generator = np.random.default_rng(SEED)
-    head = Head.of(spaces.Box(-1.0, 1.0, (2,))) if head is None else head
-    sizes = [3, 4, head.width]
+    actions = spaces.Box(-1.0, 1.0, (2,)) if actions is None else actions
+    sizes = [num_inputs(observations), 4, num_outputs(actions)]
     layers = [
         Layer(generator.normal(size=(i, o)), generator.normal(size=o), activation)
         for i, o, activation in zip(sizes, sizes[1:], ["relu", "none"], strict=False)
     ]
-    return NetworkPolicy(Inputs("box", (3,)), layers, head, Normalisation(np.ones(3), np.full(3, 2.0)))
+    normalisation = Normalisation(np.ones(sizes[0]), np.full(sizes[0], 2.0))
+    return NetworkPolicy(observations, actions, layers, normalisation=normalisation)
 
 
 @pytest.mark.parametrize("name", ACTION_SPACES)
 def test_a_file_holds_the_whole_policy(name):
-    policy = example(Head.of(ACTION_SPACES[name]))
+    policy = example(ACTION_SPACES[name])
     again = NetworkPolicy.decode(policy.encode())
     assert again.encode() == policy.encode()
     observations = samples_of(BOX, 10)
     first, second = (one.act(observations, np.random.default_rng(1)) for one in (policy, again))
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("name", OBSERVATION_SPACES)
+def test_a_file_holds_what_a_network_sees(name):
+    policy = example(PAIR, OBSERVATION_SPACES[name])
+    observations = samples_of(OBSERVATION_SPACES[name], 10)
+    again = NetworkPolicy.decode(policy.encode())
+    assert again.encode() == policy.encode()
+    assert np.array_equal(again.rows(observations), policy.rows(observations))
 
 
 def rewritten(policy, change_plain=None, change_tensors=None):
@@ -218,14 +226,17 @@ def rewritten(policy, change_plain=None, change_tensors=None):
 HOSTILE_PLAIN = {
     "another format": lambda plain: plain.update(format="something/else"),
     "a newer version": lambda plain: plain.update(version=99),
-    "an unknown head": lambda plain: plain["head"].update(kind="oracle"),
-    "a head without a kind": lambda plain: plain.update(head={}),
-    "another shape of actions": lambda plain: plain["head"].update(sizes=[5]),
-    "a type that is none": lambda plain: plain["head"].update(dtype="object"),
-    "unknown inputs": lambda plain: plain["inputs"].update(kind="sound"),
-    "huge inputs": lambda plain: plain["inputs"].update(sizes=[10**15]),
-    "negative inputs": lambda plain: plain["inputs"].update(sizes=[-3]),
-    "inputs that are no numbers": lambda plain: plain["inputs"].update(sizes=["3"]),
+    "an unknown space of actions": lambda plain: plain["actions"].update(kind="oracle"),
+    "actions without a kind": lambda plain: plain.update(actions={}),
+    "fewer actions": lambda plain: plain.update(actions={"kind": "discrete", "n": 5, "start": 0}),
+    "actions that are no numbers": lambda plain: plain.update(actions={"kind": "discrete", "n": "2", "start": 0}),
+    "a type that is none": lambda plain: plain.update(
+        actions={"kind": "multi_discrete", "nvec": [1, 1], "start": [0, 0], "dtype": "object"}
+    ),
+    "unknown inputs": lambda plain: plain["observations"].update(kind="sound"),
+    "huge inputs": lambda plain: plain["observations"].update(shape=[10**15]),
+    "negative inputs": lambda plain: plain["observations"].update(shape=[-1, -3]),
+    "inputs that are no numbers": lambda plain: plain["observations"].update(shape=["3"]),
     "an unknown activation": lambda plain: plain.update(layers=["exec", "none"]),
     "a layer too many": lambda plain: plain["layers"].append("none"),
     "a layer too few": lambda plain: plain["layers"].pop(),
@@ -239,8 +250,10 @@ HOSTILE_TENSORS = {
     "a wrong shape": lambda tensors: tensors.update({"layers.0.weight": np.zeros((3, 5), np.float32)}),
     "a wrong type": lambda tensors: tensors.update({"layers.0.weight": np.zeros((3, 4), np.int64)}),
     "a NaN weight": lambda tensors: tensors.update({"layers.1.bias": np.full(2, np.nan, np.float32)}),
-    "an infinite bound": lambda tensors: tensors.update({"head.high": np.full(2, np.inf)}),
-    "bounds in reverse": lambda tensors: tensors.update({"head.high": np.full(2, -9.0)}),
+    "an infinite bound": lambda tensors: tensors.update({"high": np.full(2, np.inf, np.float32)}),
+    "bounds in reverse": lambda tensors: tensors.update({"high": np.full(2, -9.0, np.float32)}),
+    "bounds of another shape": lambda tensors: tensors.update(low=-np.ones(5, np.float32), high=np.ones(5, np.float32)),
+    "deviations of another shape": lambda tensors: tensors.update(log_std=np.zeros(5, np.float32)),
     "a negative variance": lambda tensors: tensors.update(variance=np.full(3, -1.0)),
     "a mean of another width": lambda tensors: tensors.update(mean=np.zeros(4)),
 }
@@ -278,24 +291,22 @@ def test_a_safetensors_file_of_somebody_else_is_refused():
 
 def test_observations_and_actions_that_no_network_can_handle_are_refused():
     with pytest.raises(ObservationError, match="FlattenObservation"):
-        Inputs.of(spaces.Dict({"a": BOX}))
+        num_inputs(spaces.Dict({"a": BOX}))
     with pytest.raises(ActionError, match="RescaleAction"):
-        Head.of(spaces.Box(-np.inf, np.inf, (2,)))
-    network = example(Head.of(spaces.Discrete(3)))
+        num_outputs(spaces.Box(-np.inf, np.inf, (2,)))
+    network = example(spaces.Discrete(3))
     with pytest.raises(ObservationError, match="4 numbers"):
         network.act([np.zeros(4)], np.random.default_rng(0))
     for count in (1, 3):
         with pytest.raises(ObservationError, match="not finite"):
             network.act([np.full(3, np.nan)] * count, np.random.default_rng(0))
-    discrete = NetworkPolicy(
-        Inputs("one_hot", (3,), (0,)), [Layer(np.zeros((3, 2)), np.zeros(2))], Head.of(spaces.Discrete(2))
-    )
-    with pytest.raises(ObservationError, match="0 to 2"):
+    discrete = NetworkPolicy(spaces.Discrete(3), PAIR, [Layer(np.zeros((3, 2)), np.zeros(2))])
+    with pytest.raises(ObservationError, match=r"Discrete\(3\)"):
         discrete.act([3], np.random.default_rng(0))
 
 
 def test_a_stored_policy_is_decoded_where_it_acts():
-    policy = example(Head.of(PAIR))
+    policy = example(PAIR)
     actors = ActorCache(1, [0, 1])
     stored = StoredPolicy(policy.encode())
     assert stored.encode() == policy.encode()

@@ -23,95 +23,52 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Singles
 from curious_explorer.errors import ActionError, ObservationError
+from curious_explorer.optional_packages import require
 from curious_explorer.storage import Format, check_header, parse_strictly
+from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import ObservationPolicy
 
-FORMAT = Format("curious-explorer/network-policy", 2)
+FORMAT = Format("curious-explorer/network-policy", 3)
 METADATA = "curious_explorer"
 ACTIVATIONS: dict[str, Callable[[Singles], Singles]] = {
     "tanh": np.tanh,
     "relu": lambda values: np.maximum(values, 0.0),
     "none": lambda values: values,
 }
-_BYTES = 255.0
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """From observations to rows of numbers.
-
-    Args:
-        kind: "box" for numbers as they are, "one_hot" for whole numbers.
-        sizes: the shape of a box; or how many values each whole number can have.
-        starts: the least value of each whole number; empty for a box.
-        divisor: what a box is divided by: 255 for pictures of bytes.
-    """
-
-    kind: str
-    sizes: tuple[int, ...]
-    starts: tuple[int, ...] = ()
-    divisor: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("box", "one_hot"):
-            raise ValueError(f"the kind of inputs is {self.kind!r}, expected 'box' or 'one_hot'")
-        whole = self.kind == "one_hot"
-        if any(size < 1 for size in self.sizes) or (whole and not self.sizes):
-            raise ValueError(f"the sizes of the inputs are {self.sizes}, expected positive numbers")
-        if len(self.starts) != (len(self.sizes) if whole else 0) or not 0.0 < self.divisor < math.inf:
-            raise ValueError(
-                f"the inputs start at {self.starts} and are divided by {self.divisor}: not for {self.kind}"
-            )
-
-    @staticmethod
-    def of(space: spaces.Space[Any]) -> Inputs:
-        """The inputs for an observation space."""
-        if isinstance(space, spaces.Discrete):
-            return Inputs("one_hot", (int(space.n),), (int(space.start),))
-        if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
-            return Inputs("one_hot", tuple(map(int, space.nvec)), tuple(map(int, space.start)))
-        if isinstance(space, spaces.Box):
-            picture = space.dtype == np.uint8 and len(space.shape) == 3
-            picture = picture and bool((space.low == 0).all() and (space.high == 255).all())
-            return Inputs("box", tuple(space.shape), divisor=_BYTES if picture else 1.0)
-        if isinstance(space, spaces.MultiBinary):
-            return Inputs("box", tuple(space.shape))
+def num_inputs(space: spaces.Space[Any]) -> int:
+    """How many numbers an observation becomes; refuses a space whose observations no perceptron can see."""
+    if not isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box, spaces.MultiBinary)) or (
+        isinstance(space, spaces.MultiDiscrete) and len(space.shape) != 1
+    ):
         raise ObservationError(
             f"a multilayer perceptron cannot see observations in {space}; put a wrapper around the environment that "
             "makes a box of them, such as gymnasium.wrappers.FlattenObservation or, for a MiniGrid, "
             "minigrid.wrappers.ImgObsWrapper, and explore with it in place"
         )
+    return spaces.flatdim(space)
 
-    @property
-    def width(self) -> int:
-        """How many numbers an observation becomes."""
-        return math.prod(self.sizes) if self.kind == "box" else sum(self.sizes)
 
-    def rows(self, observations: Sequence[Any]) -> Floats:
-        """The numbers of each observation, shape (N, width)."""
-        try:
-            given = np.asarray(observations, dtype=np.float64).reshape(len(observations), -1)
-        except (TypeError, ValueError) as error:
-            raise ObservationError(f"the policy was given {observations[0]!r}, expected {self} ({error})") from None
-        if given.shape[1] != (self.width if self.kind == "box" else len(self.sizes)):
-            raise ObservationError(
-                f"the policy was given an observation of {given.shape[1]} numbers, expected {self}; it was learned in "
-                "another environment, or under other wrappers"
-            )
-        if self.kind == "box":
-            return given if self.divisor == 1.0 else given / self.divisor
-        whole = given.astype(np.int64) - self.starts
-        if ((whole < 0) | (whole >= self.sizes)).any():
-            raise ObservationError(f"the policy was given {given.tolist()}, expected {self}")
-        rows = np.zeros((len(given), self.width))
-        np.put_along_axis(rows, whole + np.cumsum((0, *self.sizes[:-1])), 1.0, axis=1)
-        return rows
+def num_outputs(space: spaces.Space[Any]) -> int:
+    """How many parameters a distribution of actions has: logits of whole numbers or bits, or means of a box.
 
-    def __str__(self) -> str:
-        if self.kind == "box":
-            return f"numbers of shape {self.sizes}"
-        ranges = [f"{start} to {start + size - 1}" for start, size in zip(self.starts, self.sizes, strict=True)]
-        return f"whole numbers from {', '.join(ranges)}"
+    Refuses a space in which no network of this kind can act.
+    """
+    row = isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)) and len(space.shape) == 1
+    bounded = isinstance(space, spaces.Box) and space.is_bounded("both")
+    if not (isinstance(space, spaces.Discrete) or row or bounded):
+        raise ActionError(
+            f"there is no network that acts in {space}; put a wrapper around the environment whose actions are a "
+            "number, a row of numbers or bits, or a box with bounds (gymnasium.wrappers.RescaleAction)"
+        )
+    return spaces.flatdim(space)
+
+
+def is_picture(space: spaces.Space[Any]) -> bool:
+    """Whether observations are pictures of bytes, which are divided by 255."""
+    pixels = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
+    return pixels and bool((space.low == 0).all() and (space.high == 255).all())  # type: ignore[attr-defined]
 
 
 class Normalisation:
@@ -176,101 +133,6 @@ def forward_pass(layers: Sequence[Layer], inputs: NDArray[Any]) -> Singles:
     return values
 
 
-class Head:
-    """The distribution of actions whose parameters are a network's outputs.
-
-    Args:
-        kind: "categorical" (whole numbers, each of its own range, independently), "bernoulli" (bits, independently) or
-            "gaussian" (a normal distribution in each dimension of a box, cut off at its bounds).
-        sizes: how many values each number has; or how many bits; or the shape of the box.
-        starts: the least value of each whole number; empty for others.
-        dtype: of actions that are arrays; empty where an action is one whole number.
-        log_std: of a Gaussian, shape (width,).
-        low: the bounds of a box.
-        high: the bounds of a box.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        sizes: tuple[int, ...],
-        starts: tuple[int, ...] = (),
-        dtype: str = "",
-        *,
-        log_std: NDArray[Any] | None = None,
-        low: NDArray[Any] | None = None,
-        high: NDArray[Any] | None = None,
-    ) -> None:
-        if kind not in ("categorical", "bernoulli", "gaussian"):
-            raise ValueError(f"unknown kind of head {kind!r}; a newer version of the library may know it")
-        if any(size < 1 for size in sizes) or (kind != "gaussian" and not sizes):
-            raise ValueError(f"the sizes of the actions are {sizes}, expected positive numbers")
-        if len(starts) != (len(sizes) if kind == "categorical" else 0) or not (dtype or len(starts) == 1):
-            raise ValueError(f"the actions start at {starts} and are of type {dtype!r}: not for {kind} {sizes}")
-        self.kind, self.sizes, self.starts, self.dtype = kind, sizes, starts, dtype
-        self.width = sum(sizes) if kind == "categorical" else math.prod(sizes)
-        if dtype and np.dtype(dtype).kind not in "fiu":
-            raise ValueError(f"the actions are of type {dtype!r}, expected numbers")
-        self.arrays: dict[str, NDArray[Any]] = {}
-        """Standard deviations and bounds of a Gaussian."""
-        if kind == "gaussian":
-            self._check_box(np.asarray(log_std, np.float32), np.asarray(low, np.float64), np.asarray(high, np.float64))
-
-    def _check_box(self, log_std: Singles, low: Floats, high: Floats) -> None:
-        if log_std.shape != (self.width,) or low.shape != self.sizes or high.shape != self.sizes:
-            raise ValueError(
-                f"the standard deviations have shape {log_std.shape} and the bounds {low.shape} and {high.shape}, "
-                f"expected them for a box of shape {self.sizes}"
-            )
-        with np.errstate(over="ignore"):
-            self._std = np.exp(log_std.astype(np.float64))
-        if not (np.isfinite([low, high]).all() and (low <= high).all() and np.isfinite(self._std).all()):
-            raise ValueError("the bounds or the standard deviations of the actions are not finite, or low > high")
-        self.arrays = {"head.log_std": log_std, "head.low": low, "head.high": high}
-
-    @staticmethod
-    def of(space: spaces.Space[Any], log_std: NDArray[Any] | None = None) -> Head:
-        """The head for an action space."""
-        if isinstance(space, spaces.Discrete):
-            return Head("categorical", (int(space.n),), (int(space.start),))
-        if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
-            return Head("categorical", tuple(map(int, space.nvec)), tuple(map(int, space.start)), str(space.dtype))
-        if isinstance(space, spaces.MultiBinary) and len(space.shape) == 1:
-            return Head("bernoulli", tuple(space.shape), dtype=str(space.dtype))
-        if isinstance(space, spaces.Box) and space.is_bounded("both"):
-            deviations = np.zeros(math.prod(space.shape)) if log_std is None else log_std
-            return Head(
-                "gaussian", space.shape, dtype=str(space.dtype), log_std=deviations, low=space.low, high=space.high
-            )
-        raise ActionError(
-            f"there is no network that acts in {space}; put a wrapper around the environment whose actions are a "
-            "number, a row of numbers or bits, or a box with bounds (gymnasium.wrappers.RescaleAction)"
-        )
-
-    def actions(self, outputs: Singles, generator: np.random.Generator | None) -> list[Any]:
-        """An action of the environment for each row of outputs: drawn, or the likeliest where there is no generator."""
-        # A sum is finite if all of its numbers are, unless they are huge; it takes less time than to look at each.
-        if not (math.isfinite(np.add.reduce(outputs, axis=None)) or np.isfinite(outputs).all()):
-            raise ObservationError(
-                "the network put out numbers that are not finite: the observation has NaN or infinity in it, or "
-                "learning diverged; repair the environment, or learn with a smaller learning_rate"
-            )
-        if self.kind == "categorical":
-            if not self.dtype:
-                if generator is not None and len(outputs) == 1:
-                    return [_pick_one(outputs[0].tolist(), generator.random()) + self.starts[0]]
-                return (_pick(outputs, generator) + self.starts[0]).tolist()  # type: ignore[no-any-return]
-            pieces = np.split(outputs, np.cumsum(self.sizes)[:-1], axis=1)
-            return list((np.stack([_pick(piece, generator) for piece in pieces], 1) + self.starts).astype(self.dtype))
-        if self.kind == "bernoulli":
-            with np.errstate(over="ignore"):
-                chance = 1.0 / (1.0 + np.exp(-outputs.astype(np.float64)))
-            return list((chance > (0.5 if generator is None else generator.random(outputs.shape))).astype(self.dtype))
-        values: Any = outputs if generator is None else outputs + self._std * generator.standard_normal(outputs.shape)
-        bounds = self.arrays["head.low"], self.arrays["head.high"]
-        return list(np.clip(values.reshape(-1, *self.sizes), *bounds).astype(self.dtype))
-
-
 def _pick(logits: Singles, generator: np.random.Generator | None) -> NDArray[np.int64]:
     """A column for each row, drawn by the softmax of its logits; the largest where there is no generator."""
     if generator is None:
@@ -297,45 +159,117 @@ def _pick_one(logits: list[float], draw: float) -> int:
 class NetworkPolicy(ObservationPolicy):
     """A multilayer perceptron as a policy.
 
+    Whole numbers are drawn by the softmax of their logits, each of its own, bits independently, and the numbers of a
+    box from normal distributions, cut off at its bounds.
+
     Args:
-        inputs: how observations become numbers.
-        layers: in order; the last one's outputs are the head's parameters.
-        head: the distribution of actions.
-        normalisation: how the numbers are shifted and scaled; as they are if None.
+        observation_space: the environment's own.
+        action_space: the environment's own.
+        layers: in order; the last one's outputs are what `num_outputs` counts.
+        log_std: of the numbers of a box, the logarithms of their standard deviations; zeros if None.
+        normalisation: how observations are shifted and scaled, once they are numbers; not at all if None.
     """
 
     def __init__(
-        self, inputs: Inputs, layers: Sequence[Layer], head: Head, normalisation: Normalisation | None = None
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        layers: Sequence[Layer],
+        *,
+        log_std: NDArray[Any] | None = None,
+        normalisation: Normalisation | None = None,
     ) -> None:
-        widths = [inputs.width, *(layer.weight.shape[1] for layer in layers)]
+        widths = [num_inputs(observation_space), *(layer.weight.shape[1] for layer in layers)]
+        needed = num_outputs(action_space)
         for place, layer in enumerate(layers):
             if layer.weight.shape[0] != widths[place]:
                 raise ValueError(f"layer {place} takes {layer.weight.shape[0]} numbers, but is given {widths[place]}")
-        if not layers or widths[-1] != head.width:
-            raise ValueError(f"the network puts out {widths[-1]} numbers, but its head needs {head.width}")
-        if normalisation is not None and normalisation.mean.shape != (inputs.width,):
+        if not layers or widths[-1] != needed:
+            raise ValueError(f"the network puts out {widths[-1]} numbers, but acting in {action_space} needs {needed}")
+        if normalisation is not None and normalisation.mean.shape != (widths[0],):
             raise ValueError(
-                f"the normalisation is for {len(normalisation.mean)} numbers, but an observation is {inputs.width}"
+                f"the normalisation is for {len(normalisation.mean)} numbers, but an observation is {widths[0]}"
             )
-        self.inputs, self.layers, self.head, self.normalisation = inputs, tuple(layers), head, normalisation
+        self.observation_space: Any = observation_space
+        self.action_space: Any = action_space
+        self.layers, self.normalisation = tuple(layers), normalisation
+        self.log_std: Singles = np.zeros(needed, np.float32) if log_std is None else np.array(log_std, np.float32)
+        with np.errstate(over="ignore"):
+            self._std = np.exp(self.log_std.astype(np.float64))
+        if self._std.shape != (needed,) or not np.isfinite(self._std).all():
+            raise ValueError(f"the logarithms of the standard deviations are {self.log_std}, expected {needed} numbers")
+        self._whole = isinstance(observation_space, (spaces.Discrete, spaces.MultiDiscrete))
+        self._numbers, self._width = math.prod(self.observation_space.shape), widths[0]
+        self._divisor = 255.0 if is_picture(observation_space) else 1.0
+
+    def rows(self, observations: Sequence[Any]) -> Floats:
+        """What the network sees of each observation: its numbers, normalised, shape (N, width)."""
+        space = self.observation_space
+        try:
+            given = np.asarray(observations, dtype=np.float64).reshape(len(observations), -1)
+        except (TypeError, ValueError) as error:
+            raise ObservationError(f"the policy was given {observations[0]!r}, expected {space} ({error})") from None
+        if given.shape[1] != self._numbers:
+            raise ObservationError(
+                f"the policy was given an observation of {given.shape[1]} numbers, expected {space}; it was learned in "
+                "another environment, or under other wrappers"
+            )
+        rows = self._one_hot(given) if self._whole else given
+        if self._divisor != 1.0:
+            rows = rows / self._divisor
+        return rows if self.normalisation is None else self.normalisation.apply(rows)
+
+    def _one_hot(self, given: Floats) -> Floats:
+        """A one-hot vector for each whole number, one after another."""
+        space = self.observation_space
+        sizes = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec)
+        numbers = given.astype(np.int64) - space.start
+        if ((numbers < 0) | (numbers >= sizes)).any():
+            raise ObservationError(f"the policy was given {given.tolist()}, expected {space}")
+        rows = np.zeros((len(given), self._width))
+        np.put_along_axis(rows, numbers + np.cumsum(sizes) - sizes, 1.0, axis=1)
+        return rows
 
     def outputs(self, observations: Sequence[Any]) -> Singles:
-        """What the network puts out: the parameters of its head, shape (N, head.width)."""
-        rows = self.inputs.rows(observations)
-        values = (rows if self.normalisation is None else self.normalisation.apply(rows)).astype(np.float32)
-        return forward_pass(self.layers, values)
+        """What the network puts out: the parameters of the distributions of actions, shape (N, num_outputs)."""
+        return forward_pass(self.layers, self.rows(observations).astype(np.float32))
 
     def act(self, observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
         """An action of the environment for each observation, drawn."""
-        return self.head.actions(self.outputs(observations), generator)
+        return self._actions(self.outputs(observations), generator)
 
     def act_likeliest(self, observations: Sequence[Any]) -> list[Any]:
         """The likeliest action for each observation; `train` evaluates so unless it is told ``--stochastic``."""
-        return self.head.actions(self.outputs(observations), None)
+        return self._actions(self.outputs(observations), None)
+
+    def _actions(self, outputs: Singles, generator: np.random.Generator | None) -> list[Any]:
+        # A sum is finite if all of its numbers are, unless they are huge; it takes less time than to look at each.
+        if not (math.isfinite(np.add.reduce(outputs, axis=None)) or np.isfinite(outputs).all()):
+            raise ObservationError(
+                "the network put out numbers that are not finite: the observation has NaN or infinity in it, or "
+                "learning diverged; repair the environment, or learn with a smaller learning_rate"
+            )
+        space, numbers = self.action_space, outputs
+        if isinstance(space, spaces.Discrete):
+            if generator is not None and len(outputs) == 1:
+                return [_pick_one(outputs[0].tolist(), generator.random()) + int(space.start)]
+            return (_pick(outputs, generator) + int(space.start)).tolist()  # type: ignore[no-any-return]
+        if isinstance(space, spaces.MultiDiscrete):
+            pieces = np.split(outputs, np.cumsum(space.nvec)[:-1], axis=1)
+            numbers = np.stack([_pick(piece, generator) for piece in pieces], axis=1) + space.start
+        elif isinstance(space, spaces.MultiBinary):
+            with np.errstate(over="ignore"):
+                chance = 1.0 / (1.0 + np.exp(-outputs.astype(np.float64)))
+            numbers = chance > (0.5 if generator is None else generator.random(outputs.shape))
+        else:
+            if generator is not None:
+                numbers = outputs + self._std * generator.standard_normal(outputs.shape)
+            numbers = np.clip(numbers.reshape(-1, *space.shape), space.low, space.high)
+        return list(numbers.astype(space.dtype))
 
     def probabilities(self, observations: Sequence[Any]) -> Floats:
         """The probability of each action, shape (N, actions), where an action is one whole number."""
-        if self.head.kind != "categorical" or len(self.head.sizes) != 1:
+        if not isinstance(self.action_space, spaces.Discrete):
             raise ValueError(f"only a policy of one whole number has a row of probabilities, not {self}")
         outputs = self.outputs(observations).astype(np.float64)
         weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
@@ -344,52 +278,40 @@ class NetworkPolicy(ObservationPolicy):
 
     def encode(self) -> bytes:
         """A safetensors file: weights as tensors, everything else as JSON in its metadata."""
-        inputs, head, scale = self.inputs, self.head, self.normalisation
-        described = {
-            "format": FORMAT.name,
-            "version": FORMAT.version,
-            "inputs": {name: getattr(inputs, name) for name in ("kind", "sizes", "starts", "divisor")},
+        scale = self.normalisation
+        content = {
+            "observations": _described(self.observation_space),
+            "actions": _described(self.action_space),
             "normalisation": None if scale is None else {"clip": scale.clip, "epsilon": scale.epsilon},
             "layers": [layer.activation for layer in self.layers],
-            "head": {name: getattr(head, name) for name in ("kind", "sizes", "starts", "dtype")},
         }
-        tensors = dict(head.arrays)
+        tensors: dict[str, NDArray[Any]] = {}
         for place, layer in enumerate(self.layers):
             tensors[f"layers.{place}.weight"], tensors[f"layers.{place}.bias"] = layer.weight, layer.bias
         if scale is not None:
-            tensors["mean"], tensors["variance"] = scale.mean, scale.variance
-        metadata = {METADATA: json.dumps(described, sort_keys=True, allow_nan=False)}
-        content: bytes = _safetensors().numpy.save(tensors, metadata)
-        return content
+            tensors |= {"mean": scale.mean, "variance": scale.variance}
+        if isinstance(self.action_space, spaces.Box):
+            tensors |= {"log_std": self.log_std, "low": self.action_space.low, "high": self.action_space.high}
+        metadata = {METADATA: json.dumps(FORMAT.header(content), sort_keys=True, allow_nan=False)}
+        encoded: bytes = require("safetensors.numpy", "sb3").save(tensors, metadata)
+        return encoded
 
     @staticmethod
     def decode(content: bytes) -> NetworkPolicy:
         """The policy in what `encode` wrote; raises a `ValueError` on anything else, and never unpickles."""
         try:
-            described = check_header(_metadata(content), FORMAT, {"inputs", "normalisation", "layers", "head"})
+            described = check_header(_metadata(content), FORMAT, {"observations", "actions", "normalisation", "layers"})
             try:
-                tensors = _safetensors().numpy.load(content)
-            except _safetensors().SafetensorError as error:
+                tensors = require("safetensors.numpy", "sb3").load(content)
+            except require("safetensors", "sb3").SafetensorError as error:
                 raise ValueError(f"it is no complete safetensors file ({error})") from error
             return _assemble(described, tensors)
-        except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        except (KeyError, TypeError, AttributeError, AssertionError, OverflowError, RecursionError) as error:
             raise ValueError(f"it is no network policy ({type(error).__name__}: {error})") from error
 
     def __repr__(self) -> str:
         hidden = [layer.weight.shape[1] for layer in self.layers[:-1]]
-        return f"NetworkPolicy({self.inputs.width} inputs, hidden {hidden}, {self.head.kind} of {self.head.width})"
-
-
-def _safetensors() -> Any:
-    """The package that writes and reads tensors, which only networks need."""
-    try:
-        import safetensors.numpy
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "a network policy is stored by the package 'safetensors', which is not installed; install it by "
-            "pip install 'curious-explorer[sb3]'"
-        ) from error
-    return safetensors
+        return f"NetworkPolicy({self.observation_space}, hidden {hidden}, {self.action_space})"
 
 
 def _metadata(content: bytes) -> Any:
@@ -404,42 +326,64 @@ def _metadata(content: bytes) -> Any:
     return parse_strictly(text.encode())
 
 
+def _described(space: Any) -> dict[str, Any]:
+    """What is kept of a space: of a box of observations its shape, while the bounds of actions are tensors."""
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        numbers = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
+        return {"kind": "multi_discrete", **numbers, "dtype": str(space.dtype)}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "multi_binary", "shape": list(space.shape)}
+    return {"kind": "box", "shape": list(space.shape), "picture": is_picture(space)}
+
+
+def _space(described: Mapping[str, Any]) -> spaces.Space[Any] | None:
+    """The space that was described, which Gymnasium checks; None for a box."""
+    if described["kind"] == "discrete":
+        return spaces.Discrete(described["n"], start=described["start"])
+    if described["kind"] == "multi_discrete":
+        return spaces.MultiDiscrete(described["nvec"], described["dtype"], start=described["start"])
+    if described["kind"] == "multi_binary":
+        return spaces.MultiBinary(described["shape"])
+    if described["kind"] != "box":
+        raise ValueError(f"unknown kind of space {described['kind']!r}; a newer version of the library may know it")
+    return None
+
+
 def _assemble(described: Mapping[str, Any], tensors: dict[str, NDArray[Any]]) -> NetworkPolicy:
     """The policy that plain data and tensors stand for, checked."""
 
-    def tensor(name: str, dtype: Any = np.float32) -> NDArray[Any]:
+    def tensor(name: str, dtype: Any) -> NDArray[Any]:
         if name not in tensors:
             raise ValueError(f"it has no tensor {name!r}")
         found = tensors.pop(name)
-        if found.dtype != dtype or not np.isfinite(found).all():
-            raise ValueError(f"its tensor {name!r} is of {found.dtype}, expected finite numbers of {np.dtype(dtype)}")
+        if (dtype is not None and found.dtype != dtype) or not np.isfinite(found).all():
+            raise ValueError(f"its tensor {name!r} is of {found.dtype}, expected finite numbers of {dtype}")
         return found
 
-    seen, head, scale = described["inputs"], described["head"], described["normalisation"]
-    inputs = Inputs(seen["kind"], _whole(seen["sizes"]), _whole(seen["starts"]), float(seen["divisor"]))
+    observations, actions, scale = (described[name] for name in ("observations", "actions", "normalisation"))
     if not isinstance(described["layers"], list):
         raise ValueError(f"its layers are {described['layers']!r}, expected a list of activations")
     layers = [
-        Layer(tensor(f"layers.{place}.weight"), tensor(f"layers.{place}.bias"), str(activation))
+        Layer(tensor(f"layers.{place}.weight", "f4"), tensor(f"layers.{place}.bias", "f4"), str(activation))
         for place, activation in enumerate(described["layers"])
     ]
+    seen = _space(observations)
+    if seen is None:
+        shape = [check_count(size, "its shape of observations", least=1) for size in observations["shape"]]
+        if not layers or math.prod(shape) != len(layers[0].weight):  # before a space is made, which takes its memory
+            raise ValueError(f"its observations have shape {shape}, which its first layer does not take")
+        bounds = (0, 255, shape, np.uint8) if observations["picture"] else (-np.inf, np.inf, shape, np.float64)
+        seen = spaces.Box(*bounds)
+    acted, log_std = _space(actions), None
+    if acted is None:
+        low, high, log_std = tensor("low", None), tensor("high", None), tensor("log_std", "f4")
+        acted = spaces.Box(low, high, dtype=low.dtype.type)
     normalisation = None
     if scale is not None:
-        numbers = tensor("mean", np.float64), tensor("variance", np.float64)
+        numbers = tensor("mean", "f8"), tensor("variance", "f8")
         normalisation = Normalisation(*numbers, float(scale["clip"]), float(scale["epsilon"]))
-    box = {}
-    if head["kind"] == "gaussian":
-        box = {name: tensor(f"head.{name}", np.float64) for name in ("low", "high")} | {
-            "log_std": tensor("head.log_std")
-        }
-    built = Head(head["kind"], _whole(head["sizes"]), _whole(head["starts"]), str(head["dtype"]), **box)
     if tensors:
         raise ValueError(f"it has tensors that belong nowhere: {sorted(tensors)[:10]}")
-    return NetworkPolicy(inputs, layers, built, normalisation)
-
-
-def _whole(given: Any) -> tuple[int, ...]:
-    """Whole numbers from JSON."""
-    if not isinstance(given, list) or not all(type(number) is int for number in given):
-        raise ValueError(f"it says {given!r}, expected whole numbers")
-    return tuple(given)
+    return NetworkPolicy(seen, acted, layers, log_std=log_std, normalisation=normalisation)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from curious_explorer.gym.network_policy import Head, Inputs, Layer, NetworkPolicy, Normalisation
+from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation
 from curious_explorer.optional_packages import require
 
 ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
@@ -80,21 +80,17 @@ def quiet_logger() -> Any:
 def network_policy(
     policy: Any, observation_space: spaces.Space[Any], action_space: spaces.Space[Any], normalizer: Any = None
 ) -> NetworkPolicy:
-    """The actor of a Stable-Baselines3 ``MlpPolicy`` as weights and plain data.
+    """The actor of a Stable-Baselines3 ``MlpPolicy`` as weights and plain data; the spaces are the environment's own.
 
-    Args:
-        policy: the network.
-        observation_space: the environment's own.
-        action_space: the environment's own.
-        normalizer: the `VecNormalize` that it learned behind; None if it saw observations as they are.
+    ``normalizer`` is the `VecNormalize` that it learned behind; None if it saw observations as they are.
     """
     layers = layers_of([*policy.mlp_extractor.policy_net, policy.action_net])
-    head = Head.of(action_space, _array(policy.log_std) if hasattr(policy, "log_std") else None)
+    log_std = _array(policy.log_std) if hasattr(policy, "log_std") else None
     scale = None
     if normalizer is not None:
         seen = normalizer.obs_rms
         scale = Normalisation(seen.mean, seen.var, clip=normalizer.clip_obs, epsilon=normalizer.epsilon)
-    return NetworkPolicy(Inputs.of(observation_space), layers, head, scale)
+    return NetworkPolicy(observation_space, action_space, layers, log_std=log_std, normalisation=scale)
 
 
 def layers_of(modules: list[Any]) -> list[Layer]:

@@ -18,7 +18,7 @@ from typing import Any
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
-from curious_explorer.gym.network_policy import Head, Inputs
+from curious_explorer.gym.network_policy import num_inputs, num_outputs
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task, learning_curve
 from curious_explorer.sb3.algorithms import (
@@ -217,8 +217,8 @@ class SB3:
             return lambda: WorldEnv(world), Discretisation.of_states(world.num_states, world.num_actions), 1
         example = world.make_environment()
         try:  # refuse what no network can see or act in
-            Inputs.of(example.observation_space)
-            Head.of(example.action_space)
+            num_inputs(example.observation_space)
+            num_outputs(example.action_space)
         finally:
             example.close()
         return world.make_environment, world.discretisation, self.num_envs

@@ -25,7 +25,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.errors import EnvironmentFailureError, ObservationError
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation, environment_name
-from curious_explorer.gym.network_policy import Inputs
+from curious_explorer.gym.network_policy import is_picture, num_inputs
 from curious_explorer.gym.restart_wrapper import RollInWrapper
 from curious_explorer.gym.time_limits import WithoutTimeLimit
 from curious_explorer.optional_packages import require
@@ -210,23 +210,16 @@ class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        inputs, actions = Inputs.of(env.observation_space), env.action_space
-        self._box, self._divisor = inputs.kind == "box", np.float32(inputs.divisor)
-        self._starts: Any = 0
-        if self._box:
-            self.observation_space = spaces.Box(-np.inf, np.inf, (inputs.width,), dtype=np.float32)
-        elif isinstance(env.observation_space, spaces.Discrete):
-            self._starts = inputs.starts[0]
-            self.observation_space = spaces.Discrete(inputs.width)
-        else:
-            self._starts = np.array(inputs.starts)
-            self.observation_space = spaces.MultiDiscrete(list(inputs.sizes))
-        self._first: Any = None
-        if isinstance(actions, spaces.Discrete):
-            self._first, self.action_space = int(actions.start), spaces.Discrete(int(actions.n))
-        elif isinstance(actions, spaces.MultiDiscrete):
-            self._first, self.action_space = actions.start, spaces.MultiDiscrete(actions.nvec)
-        self._one = isinstance(actions, spaces.Discrete)
+        seen, acted = env.observation_space, env.action_space
+        self._divisor = np.float32(255.0 if is_picture(seen) else 1.0)
+        width = num_inputs(seen)
+        # The least whole numbers; None in boxes and bits, which have none.
+        self._first_seen, self._first_action = (getattr(space, "start", None) for space in (seen, acted))
+        numbers = spaces.Box(-np.inf, np.inf, (width,), dtype=np.float32)
+        self.observation_space = numbers if self._first_seen is None else _from_zero(seen)
+        if self._first_action is not None:
+            self.action_space = _from_zero(acted)
+        self._one = isinstance(acted, spaces.Discrete)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
@@ -235,17 +228,20 @@ class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> Any:
         """Take one action."""
-        if self._one:
-            action = int(action) + self._first
-        elif self._first is not None:
-            action = action + self._first
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        if self._first_action is not None:
+            action = action + self._first_action
+        observation, reward, terminated, truncated, info = self.env.step(int(action) if self._one else action)
         return self._seen(observation), reward, terminated, truncated, info
 
     def _seen(self, observation: Any) -> Any:
-        if self._box:
+        if self._first_seen is None:
             return np.asarray(observation, dtype=np.float32).ravel() / self._divisor
-        return observation - self._starts
+        return observation - self._first_seen
+
+
+def _from_zero(space: Any) -> spaces.Space[Any]:
+    """The same space of whole numbers, counted from zero."""
+    return spaces.Discrete(space.n) if isinstance(space, spaces.Discrete) else spaces.MultiDiscrete(space.nvec)
 
 
 def make_training_envs(
