@@ -251,9 +251,9 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
     from stable_baselines3 import PPO
 
     from curious_explorer.gym.network_policy import NetworkPolicy
-    from curious_explorer.sb3.training_files import TrainingFolder
+    from curious_explorer.sb3.training import load_progress
 
-    saved = TrainingFolder(tmp_path / "run").load()
+    saved = load_progress(tmp_path / "run")
     assert saved is not None
     tensors = saved[0][0]
     judge = PPO("MlpPolicy", gymnasium.make("MountainCar-v0"), device="cpu").policy
@@ -275,17 +275,17 @@ def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, rese
     call(*words, "--out", whole)
     from curious_explorer.sb3 import training as run
 
-    keep, kept = run.TrainingFolder.save, []
+    keep, kept = run.save_progress, []
 
     def save_twice(folder, state, evaluations):
         if len(kept) == 2:
             raise KeyboardInterrupt
         kept.append(keep(folder, state, evaluations))
 
-    monkeypatch.setattr(run.TrainingFolder, "save", save_twice)
+    monkeypatch.setattr(run, "save_progress", save_twice)
     told = call(*words, "--out", halves, code=130)
     assert "the same command goes on" in told
-    monkeypatch.setattr(run.TrainingFolder, "save", keep)
+    monkeypatch.setattr(run, "save_progress", keep)
     call(*words, "--out", halves)
     assert files(halves) == files(whole)
     other = refused(monkeypatch, capsys, *words, "--out", halves, "--seed", "1")

@@ -26,7 +26,7 @@ from curious_explorer.errors import ActionError, CheckpointError, EnvironmentFai
 from curious_explorer.explorers.visits import LearningVisits
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
-from curious_explorer.sb3.training_envs import EpisodeRules, TaskEnv
+from curious_explorer.sb3.training_envs import TaskEnv
 from curious_explorer.worlds.episodes import EpisodeBatch
 from curious_explorer.worlds.world import Reward, Step, World
 
@@ -158,7 +158,7 @@ def test_a_terminated_episode_is_paid_for_ever():
         (None, 0.0, 9.0),
         (None, 2.0, 9.0 + 2.0 * for_ever),
     ):
-        env = TaskEnv(Hop(end_reward), EpisodeRules(Discretisation.of_states(2, 2), reward, GAMMA, horizon=5))
+        env = TaskEnv(Hop(end_reward), Discretisation.of_states(2, 2), reward, gamma=GAMMA, horizon=5)
         env.reset()
         _, seen, terminated, _, _ = env.step(1)
         assert terminated
@@ -173,7 +173,7 @@ def test_actions_without_a_number_are_paid_the_mean_and_a_horizon_truncates():
 
     discretisation = Discretisation.of(Slide(), CORRIDOR_CELLS, [np.zeros(1, np.float32), np.ones(1, np.float32)])
     reward = Reward(np.tile([0.5, 0.25], (10, 1)))
-    env = TaskEnv(Slide(), EpisodeRules(discretisation, reward, GAMMA, horizon=2))
+    env = TaskEnv(Slide(), discretisation, reward, gamma=GAMMA, horizon=2)
     env.reset()
     events = [env.step(np.array([0.3], np.float32)) for _ in range(2)]
     assert [event[1] for event in events] == [pytest.approx((1 - GAMMA) * 0.375)] * 2
@@ -383,7 +383,7 @@ def test_spaces_that_no_network_can_handle_are_refused():
 @pytest.mark.parametrize("seen", [spaces.Box(-2.0, 2.0, (3,), dtype=np.float32), spaces.Discrete(5)])
 def test_rollouts_are_collected_by_the_policy_that_is_learned(seen):
     """Values and log-probabilities by NumPy are those that the gradient steps compute, and actions follow them."""
-    from curious_explorer.sb3.rollout_policy import RolloutPolicy
+    from curious_explorer.sb3.sb3_rollouts import RolloutPolicy
 
     torch.manual_seed(0)
     policy = RolloutPolicy(seen, spaces.Discrete(4), lambda _: 1e-3, ortho_init=False)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from curious_explorer.gym.gym_world import GymWorld
-    from curious_explorer.sb3.training import Training
-    from curious_explorer.sb3.training_files import Evaluated
+    from curious_explorer.sb3.training import Evaluated, Training
     from curious_explorer.studies.exploration_study import Explored
 
 STEPPING = "Stepping in a Gymnasium environment"

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -199,7 +199,7 @@ class NetworkPolicy(ObservationPolicy):
         if self._std.shape != (needed,) or not np.isfinite(self._std).all():
             raise ValueError(f"the logarithms of the standard deviations are {self.log_std}, expected {needed} numbers")
         self._whole = isinstance(observation_space, (spaces.Discrete, spaces.MultiDiscrete))
-        self._numbers, self._width = math.prod(self.observation_space.shape), widths[0]
+        self._numbers, self._width = math.prod(observation_space.shape or ()), widths[0]
         self._divisor = 255.0 if is_picture(observation_space) else 1.0
 
     def rows(self, observations: Sequence[Any]) -> Floats:
@@ -249,7 +249,7 @@ class NetworkPolicy(ObservationPolicy):
                 "the network put out numbers that are not finite: the observation has NaN or infinity in it, or "
                 "learning diverged; repair the environment, or learn with a smaller learning_rate"
             )
-        space, numbers = self.action_space, outputs
+        space, numbers = self.action_space, cast(NDArray[Any], outputs)
         if isinstance(space, spaces.Discrete):
             if generator is not None and len(outputs) == 1:
                 return [_pick_one(outputs[0].tolist(), generator.random()) + int(space.start)]

@@ -31,8 +31,8 @@ from curious_explorer.sb3.algorithms import (
 )
 from curious_explorer.sb3.training_envs import (
     BudgetSpent,
-    EpisodeRules,
     Meter,
+    TaskEnv,
     WorldEnv,
     make_training_envs,
     occupancy_of,
@@ -156,19 +156,18 @@ class SB3:
                 world.count_samples(meter.taken)
 
     def _learn(self, world: World, task: Task, algorithm: Any, meter: Meter, watch: Watch | None) -> OptimizerResult:
-        from curious_explorer.sb3.rollout_log import RolloutLog  # they need Stable-Baselines3
-        from curious_explorer.sb3.rollout_policy import RolloutPolicy
+        from curious_explorer.sb3.sb3_rollouts import RolloutLog, RolloutPolicy  # they need Stable-Baselines3
 
         own = spawned_seed(self.seed, int(world.identity().get("seed", 0)), world.samples)
         make, discretisation, num_envs = self._environment(world, task.roll_in)
         with private_randomness(own, self.torch_threads):
-            rules = EpisodeRules(discretisation, task.reward, task.gamma, self.horizon or default_horizon(task.gamma))
+            horizon = self.horizon or default_horizon(task.gamma)
             envs, episodes = make_training_envs(
                 make,
                 meter,
                 num_envs=num_envs,
                 resets=(task.roll_in, discretisation),
-                rules=rules,
+                task=lambda env: TaskEnv(env, discretisation, task.reward, gamma=task.gamma, horizon=horizon),
                 normalize=self.normalize_observations,
             )
             try:
@@ -179,10 +178,7 @@ class SB3:
 
                 def policy() -> Policy:
                     network = network_policy(
-                        model.policy,
-                        example.observation_space,
-                        example.action_space,
-                        model.get_vec_normalize_env(),
+                        model.policy, example.observation_space, example.action_space, model.get_vec_normalize_env()
                     )
                     if isinstance(world, GymWorld):
                         return network

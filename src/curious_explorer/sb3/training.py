@@ -1,9 +1,21 @@
-"""Train an algorithm into a folder: learn, evaluate from the environment's own start, keep, and again."""
+"""Train an algorithm into a folder: learn, evaluate from the environment's own start, keep, and again.
+
+RUN/training.json             what was asked for
+RUN/checkpoint.safetensors    all that the learner knows, and the evaluations so far: one file, replaced in one step
+RUN/evaluations.csv           the evaluations, for people
+RUN/policy.safetensors        the policy learned last, which acts with NumPy alone (`NetworkPolicy`)
+
+Weights are tensors, everything else is JSON. Nothing is unpickled, ever.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,15 +24,38 @@ import numpy as np
 from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.optional_packages import require
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
-from curious_explorer.sb3.training_files import POLICY_FILE, Evaluated, TrainingFolder
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
-from curious_explorer.storage import write_atomically
+from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import Format, check_header, parse_strictly, write_atomically
 from curious_explorer.worlds.policies import ObservationPolicy
 
-Saved = tuple[State, list[Evaluated]]
+TRAINING = Format("curious-explorer/training", 1)
+PROGRESS = Format("curious-explorer/training-progress", 1)
+SETTINGS_FILE, CHECKPOINT_FILE, POLICY_FILE = "training.json", "checkpoint.safetensors", "policy.safetensors"
+EVALUATIONS_FILE = "evaluations.csv"
+_PLAIN = "plain_data"
+"""The tensor that holds the JSON, as bytes."""
+
+
+class Evaluated(NamedTuple):
+    """One evaluation, from the environment's own start; its steps are no samples of the training and are told apart."""
+
+    samples: int
+    """Every step of the training so far."""
+    learning_steps: int
+    """Those of them that were not of roll-ins."""
+    evaluation_steps: int
+    """Steps of this evaluation."""
+    mean_return: float
+    """Of an episode, not discounted."""
+    std_return: float
+    mean_length: float
+
+
 Watch = Callable[[int, int, Evaluated | None], None]
 """Told the samples, the learning steps and the last evaluation."""
 
@@ -46,7 +81,7 @@ def train_into(
     """Train, and keep everything; a training that was interrupted goes on where it was last evaluated.
 
     Args:
-        folder: see `training_files`.
+        folder: see the top of this module.
         settings: what to train.
         reset_model: where episodes begin; the environment's own start if None.
         tensorboard: a folder for TensorBoard's logs.
@@ -54,37 +89,40 @@ def train_into(
     """
     settings.algorithm_class()  # everything is checked before anything is written
     check_fits(settings.environment, reset_model)
-    kept = TrainingFolder(folder)
-    settings = kept.claim(settings, _starts(reset_model))
-    saved = kept.load()
+    path = Path(folder)
+    settings = _claim(path, settings, reset_model)
+    saved = load_progress(path)
     with private_randomness(settings.seed, threads=1):  # more threads than one make a small network slower
         learner = Learner(settings, reset_model, None if tensorboard is None else str(tensorboard))
         try:
-            evaluations = _go_on(learner, settings, kept, saved, watch or (lambda *_: None))
-            samples, learning_steps = learner.meter.taken, learner.learning_steps
-            network = learner.network_policy()
-            policy = None if network is None else kept.path / POLICY_FILE
-            if network is not None and policy is not None:
-                write_atomically(policy, network.encode())
+            evaluations = _go_on(learner, settings, path, saved, watch or (lambda *_: None))
+            network, policy = learner.network_policy(), None
+            if network is not None:
+                policy = write_atomically(path / POLICY_FILE, network.encode())
         finally:
             learner.close()
-    return Training(evaluations, samples, learning_steps, policy)
+    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy)
 
 
 def _go_on(
-    learner: Learner, settings: TrainingSettings, kept: TrainingFolder, saved: Saved | None, watch: Watch
+    learner: Learner,
+    settings: TrainingSettings,
+    path: Path,
+    saved: tuple[State, list[Evaluated]] | None,
+    watch: Watch,
 ) -> list[Evaluated]:
+    """Learn from where the training stands to its last sample; returns all evaluations."""
     evaluations: list[Evaluated] = []
     if saved is None:
         _evaluate(learner, settings, evaluations)
-        kept.save(learner.state(), evaluations)
+        save_progress(path, learner.state(), evaluations)
     else:
         state, evaluations = saved
         try:
             learner.restore(state)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(
-                f"the checkpoint in {kept.path} does not fit the algorithm: {error}; delete it to train from the start"
+                f"the checkpoint in {path} does not fit the algorithm: {error}; delete it to train from the start"
             ) from error
     watch(learner.meter.taken, learner.learning_steps, evaluations[-1])
     enough = True
@@ -96,10 +134,9 @@ def _go_on(
             watch(learner.meter.taken, learner.learning_steps, None)
         evaluated = _evaluate(learner, settings, evaluations)
         numbers = {"evaluation/mean_return": evaluated.mean_return, "evaluation/mean_length": evaluated.mean_length}
-        learner.log(
-            numbers | {"samples/roll_ins": float(evaluated.samples - evaluated.learning_steps)}, evaluated.samples
-        )
-        kept.save(learner.state(), evaluations)
+        numbers["samples/roll_ins"] = float(evaluated.samples - evaluated.learning_steps)
+        learner.log(numbers, evaluated.samples)
+        save_progress(path, learner.state(), evaluations)
         watch(learner.meter.taken, learner.learning_steps, evaluated)
     return evaluations
 
@@ -141,11 +178,22 @@ def check_fits(environment: str, reset_model: ResetModel | None) -> None:
         env.close()
 
 
-def _starts(reset_model: ResetModel | None) -> dict[str, str]:
-    """Where episodes begin, in plain data that two trainings can be told apart by."""
-    if reset_model is None:
-        return {"reset_model": "none"}
-    return {"reset_model": fingerprint(reset_model), "weighting": reset_model.weighting}
+def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | None) -> TrainingSettings:
+    """Make the folder this training's, or refuse one that is something else's; returns the settings to go on with.
+
+    Only the number of samples may grow from one call to the next: then the training goes on.
+    """
+    starts = {"reset_model": "none"}
+    if reset_model is not None:
+        starts = {"reset_model": fingerprint(reset_model), "weighting": reset_model.weighting}
+    folder = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError)
+    every = settings.interval
+    if settings.evaluate_every is None and folder.claimed:
+        stored = folder.settings().get("evaluate_every")
+        every = stored if isinstance(stored, int) else every
+    settings = replace(settings, evaluate_every=every)
+    folder.claim(asdict(settings) | starts, growing=("samples",))
+    return settings
 
 
 def fingerprint(model: ResetModel) -> str:
@@ -159,3 +207,35 @@ def fingerprint(model: ResetModel) -> str:
     for cell in discretisation.discovered:
         digest.update(cell.encode())
     return digest.hexdigest()
+
+
+def save_progress(path: Path, state: State, evaluations: list[Evaluated]) -> None:
+    """Keep where the training stands."""
+    import torch
+
+    tensors, plain = state
+    header = PROGRESS.header({"learner": plain, "evaluations": [list(evaluated) for evaluated in evaluations]})
+    tensors = {
+        **tensors,
+        _PLAIN: torch.frombuffer(bytearray(json.dumps(header, allow_nan=False).encode()), dtype=torch.uint8),
+    }
+    write_atomically(path / CHECKPOINT_FILE, require("safetensors.torch", "sb3").save(tensors))
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([Evaluated._fields, *evaluations])
+    write_atomically(path / EVALUATIONS_FILE, text.getvalue())
+
+
+def load_progress(folder: Path) -> tuple[State, list[Evaluated]] | None:
+    """Where the training stands; None if nothing was saved yet."""
+    path = folder / CHECKPOINT_FILE
+    if not path.is_file():
+        return None
+    try:
+        tensors = require("safetensors.torch", "sb3").load(path.read_bytes())
+        plain = parse_strictly(tensors.pop(_PLAIN).numpy().tobytes())
+        header = check_header(plain, PROGRESS, {"learner", "evaluations"})
+        return (tensors, header["learner"]), [Evaluated(*row) for row in header["evaluations"]]
+    except (require("safetensors", "sb3").SafetensorError, ValueError, KeyError, TypeError, OSError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read as a checkpoint of a training: {error}; delete it to train from the beginning"
+        ) from error

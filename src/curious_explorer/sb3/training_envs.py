@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -126,24 +125,6 @@ class Episode(NamedTuple):
     returned: float  # discounted
 
 
-@dataclass(frozen=True, eq=False)
-class EpisodeRules:
-    """What an optimizer learns for, and how long its episodes last.
-
-    Args:
-        discretisation: which state or cell an observation belongs to; cells that are met for the first time become
-            known to it.
-        reward: the world's own if None.
-        gamma: the discount.
-        horizon: after how many steps an episode is cut off; what lies beyond is left to the critic.
-    """
-
-    discretisation: Discretisation
-    reward: Reward | None
-    gamma: float
-    horizon: int
-
-
 class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Episodes of an optimizer's task, which are also noted down.
 
@@ -153,21 +134,28 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     The learner sees rewards multiplied by ``1 - gamma``, so that its critic has to predict values between 0 and 1 for
     rewards between 0 and 1, whatever gamma is. Noted returns are not multiplied.
+
+    Args:
+        env: where to act.
+        discretisation: which state or cell an observation belongs to; cells met for the first time become known to it.
+        reward: the world's own if None.
+        gamma: the discount.
+        horizon: after how many steps an episode is cut off; what lies beyond is left to the critic.
     """
 
-    def __init__(self, env: Env, rules: EpisodeRules) -> None:
+    def __init__(
+        self, env: Env, discretisation: Discretisation, reward: Reward | None, *, gamma: float, horizon: int
+    ) -> None:
         super().__init__(env)
-        self._index, self._horizon = rules.discretisation.cells.index, rules.horizon
-        self._gamma, self._unit = rules.gamma, 1.0 - rules.gamma
-        reward = rules.reward
+        self._index, self._horizon = discretisation.cells.index, horizon
+        self._gamma, self._unit = gamma, 1.0 - gamma
         self._larger = reward is not None and reward.combine == "max"
         self._rows: list[list[float]] | None = None
         if reward is not None:  # the last column, -1, is for actions without a number
             self._rows = np.column_stack([reward.table, reward.table.mean(axis=1)]).tolist()
         numbered = isinstance(env.action_space, spaces.Discrete)
-        self._number = (
-            {choice: i for i, choice in enumerate(rules.discretisation.action_set.choices)} if numbered else {}
-        )
+        choices = discretisation.action_set.choices if numbered else []
+        self._number = {choice: number for number, choice in enumerate(choices)}
         self.finished: list[Episode] = []
         """Those that ended since somebody last emptied the list."""
         self._states: list[int] = []
@@ -250,7 +238,7 @@ def make_training_envs(
     *,
     num_envs: int,
     resets: tuple[RollIn, Discretisation] | None = None,
-    rules: EpisodeRules | None = None,
+    task: Callable[[Env], TaskEnv] | None = None,
     perceptron: bool = True,
     normalize: bool = True,
 ) -> tuple[Any, Sequence[TaskEnv]]:
@@ -262,7 +250,8 @@ def make_training_envs(
         num_envs: how many.
         resets: where episodes begin, and what the policies of that roll-in see and do; the environment's own start if
             None.
-        rules: what is learned for; the environment's own reward and its own time limit if None.
+        task: puts an optimizer's task around an environment, whose time limits are dropped; by default the
+            environment's own reward is learned for, within its own time limit.
         perceptron: whether a multilayer perceptron is to see them, and not another network.
         normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
     """
@@ -271,11 +260,11 @@ def make_training_envs(
 
     def make_one() -> Env:
         env: Env = MeteredEnv(make(), meter)
-        if rules is not None:
+        if task is not None:
             env = WithoutTimeLimit(env)
         env = CheckedEnv(env if resets is None else RollInWrapper(env, *resets))
-        if rules is not None:
-            env = TaskEnv(env, rules)
+        if task is not None:
+            env = task(env)
             tasks.append(env)
         return NetworkView(env) if perceptron else env
 

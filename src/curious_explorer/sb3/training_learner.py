@@ -39,7 +39,7 @@ class Learner:
     """
 
     def __init__(self, settings: TrainingSettings, reset_model: ResetModel | None, log_folder: str | None) -> None:
-        from curious_explorer.sb3.rollout_policy import RolloutPolicy  # it needs Stable-Baselines3
+        from curious_explorer.sb3.sb3_rollouts import RolloutPolicy  # it needs Stable-Baselines3
 
         self._settings = settings
         self.meter = Meter(settings.samples)
