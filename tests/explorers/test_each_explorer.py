@@ -166,7 +166,7 @@ def test_ucrl2_has_its_published_radii_and_doubling_epochs():
     scaled, _ = UCRL2(delta=0.1, scale=0.5).radii(tries, samples=50)
     np.testing.assert_allclose(scaled, 0.5 * reward)
     model = random_model(1)
-    quota = UCRL2().strategy(TabularWorld(garnet(6, 3)), TASK).next_policy(model, 10).quota
+    quota = UCRL2().strategy(TabularWorld(garnet(6, 3)), TASK)(model, 10).quota
     assert quota.tolist() == np.maximum(1, model.tries).tolist()
 
 
@@ -218,7 +218,7 @@ def test_mbie_eb_prefers_what_was_tried_little_by_just_its_bonus():
     """Two arms that pay 0.3 and 0.3 + margin, tried 25 and 100 times: bonuses differ by beta / 5 - beta / 10."""
     for margin, best in ((0.0099, 0), (0.0101, 1)):
         model = model_of(1, 2, {(0, 0, 0): (25, 0.3), (0, 1, 0): (100, 0.3 + margin)})
-        now = MBIEEB(beta=0.1).strategy(TabularWorld(garnet(1, 2, 1)), TASK).next_policy(model, 125)
+        now = MBIEEB(beta=0.1).strategy(TabularWorld(garnet(1, 2, 1)), TASK)(model, 125)
         assert now.policy[0, best] == 1.0
 
 
@@ -228,7 +228,7 @@ def test_beb_plans_on_the_posterior_mean():
     rewards = 0.5 * model.rewards(None) + 0.01 / (2.0 + model.tries)  # halved, so that nothing reaches the cap
     expected = solve(FiniteMDP(posterior, rewards, 0), gamma=GAMMA)
     model.paid *= 0.5
-    policy = BEB(beta=0.01).strategy(TabularWorld(garnet(6, 3)), TASK).next_policy(model, 0).policy
+    policy = BEB(beta=0.01).strategy(TabularWorld(garnet(6, 3)), TASK)(model, 0).policy
     np.testing.assert_allclose(policy, expected.policy, atol=1e-12)
 
 
@@ -240,7 +240,7 @@ def test_ucbvi_never_raises_a_value_and_finishes_episodes():
     caps = [np.ones(model.shape)]
     agent = OnlineAgent(world, gamma=GAMMA, horizon=50)
     for _ in range(60):
-        now = strategy.next_policy(model, world.samples)
+        now = strategy(model, world.samples)
         assert now.finish_episode
         assert (strategy.cap <= caps[-1]).all()
         caps.append(strategy.cap)
@@ -254,7 +254,7 @@ def test_ucbvi_never_raises_a_value_and_finishes_episodes():
 def test_rmax_knows_a_pair_after_m_tries():
     model = model_of(3, 2, {(0, 0, 1): (3, 0.0), (0, 1, 2): (2, 1.0), (1, 0, 1): (7, 0.0)})
     world = TabularWorld(garnet(3, 2))
-    now = RMax(known_after=3).strategy(world, TASK).next_policy(model, 12)
+    now = RMax(known_after=3).strategy(world, TASK)(model, 12)
     assert now.quota[0, 1] == 1  # one more try
     assert now.quota[1, 1] == now.quota[2, 0] == 3
     assert now.quota[0, 0] == now.quota[1, 0] > 1_000_000  # known: no reason to think again
@@ -290,17 +290,17 @@ def test_e3_escapes_until_nothing_is_left_to_gain():
     world = TabularWorld(garnet(2, 2))
     for epsilon, action in ((1.99 * chance, 1), (2.01 * chance, 0)):
         strategy = E3(known_after=10, epsilon=epsilon).strategy(world, TASK)
-        now = strategy.next_policy(escape_model(100), 0)
+        now = strategy(escape_model(100), 0)
         assert strategy.escape[0] == pytest.approx(chance, abs=1e-6)
         assert now.policy[0, action] == 1.0
 
 
 def test_e3_wanders_evenly_where_it_knows_nothing():
     strategy = E3(known_after=10).strategy(TabularWorld(garnet(2, 2)), TASK)
-    now = strategy.next_policy(escape_model(100), 0)
+    now = strategy(escape_model(100), 0)
     assert now.policy[1].tolist() == [0.0, 1.0]  # tried twice and never
     assert now.quota[1].tolist() == [1, 1]
-    fewer = E3(known_after=1_000).strategy(TabularWorld(garnet(2, 2)), TASK).next_policy(escape_model(100), 0)
+    fewer = E3(known_after=1_000).strategy(TabularWorld(garnet(2, 2)), TASK)(escape_model(100), 0)
     assert fewer.policy[0].tolist() == [0.5, 0.5]  # a hundred tries each
 
 
@@ -355,7 +355,7 @@ def test_psrl_draws_unseen_states_from_a_symmetric_dirichlet():
 def test_psrl_has_randomness_of_its_own():
     world = TabularWorld(combination_lock(3))
     model = CountedModel(world.num_states, world.num_actions)
-    policies = [PSRL(seed=seed).strategy(world, TASK).next_policy(model, 0).policy for seed in (1, 1, 2)]
+    policies = [PSRL(seed=seed).strategy(world, TASK)(model, 0).policy for seed in (1, 1, 2)]
     assert np.array_equal(policies[0], policies[1])
     assert not np.array_equal(policies[0], policies[2])
 

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.bonuses import PRIOR_TRIES, BonusStrategy
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_growth, check_positive
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, Strategy
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.world import World
 
@@ -30,16 +26,11 @@ class BEB(ModelBasedExplorer):
     growth: float = 0.1
     """Plan again when some pair was tried this much more often; 0 as published, after every step."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, *([] if self.beta is None else ["beta"]))
-        check_growth(self.growth)
-
     def bonus(self, tries: Floats, gamma: float) -> Floats:
         """The bonus after so many tries, beside the one that the prior is worth, shape (S, A)."""
         beta = 2.0 / (1.0 - gamma) ** 2 if self.beta is None else self.beta
         return beta / (1.0 + PRIOR_TRIES + tries)
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return BonusStrategy(task, lambda tries, samples: self.bonus(tries, task.gamma), self.growth, bayesian=True)
+        """See `BonusStrategy`."""
+        return BonusStrategy(world, task, lambda tries: self.bonus(tries, task.gamma), self.growth, bayesian=True)

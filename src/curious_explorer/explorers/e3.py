@@ -8,18 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats, Mask
-from curious_explorer.explorers.model_based_explorer import (
-    MOST_TRIES,
-    NEVER,
-    ModelBasedExplorer,
-    NextPolicy,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_positive
+from curious_explorer.explorers.model_based_explorer import MOST_TRIES, NEVER, ModelBasedExplorer, NextPolicy, Strategy
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import even_greedy, plan, problem
-from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
 
 IMBALANCE = 0.1
@@ -45,12 +37,6 @@ class E3(ModelBasedExplorer):
     delta: float = 0.05
     """Risk for the published m."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "epsilon", "delta")
-        if self.known_after is not None:
-            check_count(self.known_after, "known_after", least=1)
-
     def tries_needed(self, num_states: int, num_actions: int, gamma: float) -> int:
         """How many tries make a pair known in a world of this size."""
         if self.known_after is not None:
@@ -59,23 +45,23 @@ class E3(ModelBasedExplorer):
         return math.ceil(min(base**4 * math.log(num_states * num_actions / self.delta), MOST_TRIES))
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return E3Strategy(task, self.tries_needed(world.num_states, world.num_actions, task.gamma), self.epsilon)
+        """See `E3Strategy`."""
+        return E3Strategy(world, task, self.tries_needed(world.num_states, world.num_actions, task.gamma), self.epsilon)
 
 
 class E3Strategy:
-    """One run of E3."""
+    """One run of E3: wander, escape or exploit, state by state."""
 
-    def __init__(self, task: Task, known_after: int, epsilon: float) -> None:
+    def __init__(self, world: World, task: Task, known_after: int, epsilon: float) -> None:
         self._task, self._known_after, self._epsilon = task, known_after, epsilon
         self._known: Mask | None = None
-        self.escape: Floats = np.zeros(0)
+        self.escape: Floats = np.ones(world.num_states)
         """U(s): the best discounted chance to escape from the known states, shape (S,)."""
-        self._earnings: Floats = np.zeros(0)
-        self._policy: Floats = np.zeros((0, 0))
+        self._earnings: Floats = np.zeros(world.num_states)
+        self._policy: Floats = np.zeros((world.num_states, world.num_actions))
 
-    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
-        """Wander, escape or exploit, state by state."""
+    def __call__(self, model: CountedModel, samples: int) -> NextPolicy:
+        """What to do next."""
         known = (model.tries >= self._known_after).all(axis=1) | model.terminal
         if self._known is None or (known != self._known).any():
             self._replan(model, known)
@@ -86,14 +72,11 @@ class E3Strategy:
         return NextPolicy(policy, np.where(known[:, None], NEVER, np.maximum(1, most + 1 - model.tries)))
 
     def _replan(self, model: CountedModel, known: Mask) -> None:
-        if self._known is None:
-            self.escape, self._earnings = np.ones(model.num_states), np.zeros(model.num_states)
         self._known = known
         unknown = np.repeat(~known[:, None], model.num_actions, axis=1)
         ended = np.repeat(model.terminal[:, None], model.num_actions, axis=1)
-        nothing = np.zeros(model.shape)
         escaping = np.where(unknown, 1.0, np.where(ended, 0.0, np.nan))
-        explore = plan(problem(model, nothing, escaping), self._task.gamma, self.escape).policy
+        explore = plan(problem(model, np.zeros(model.shape), escaping), self._task.gamma, self.escape).policy
         settled = model.settled(self._task.reward, unknown, worth=0.0)
         rewards = model.rewards(self._task.reward)
         exploit = plan(problem(model, rewards, settled), self._task.gamma, self._earnings).policy

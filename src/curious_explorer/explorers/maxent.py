@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.optimizing_explorer import check_positive
 from curious_explorer.explorers.policy_cover import Cover, CoverExplorer
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.roll_in import RollIn
@@ -29,7 +28,6 @@ class MaxEnt(CoverExplorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "sigma", *([] if self.rate is None else ["rate"]))
         if self.rate is not None and self.rate > 1.0:
             raise ValueError(f"rate is {self.rate!r}, expected at most 1")
 

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.intervals import IntervalStrategy
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_growth, check_positive
+from curious_explorer.explorers.intervals import interval_strategy
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, Strategy
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
 
 
@@ -40,12 +35,6 @@ class MBIE(ModelBasedExplorer):
     growth: float = 0.1
     """Plan again when some pair was tried this much more often; 0 as published, after every step."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "delta", "scale")
-        check_growth(self.growth)
-        check_count(self.tries, "tries", least=1)
-
     def reward_radius(self, tries: Floats) -> Floats:
         """How far the mean reward may be off after so many tries, shape (S, A)."""
         risk = self.delta / (2.0 * tries.size * self.tries)
@@ -61,9 +50,9 @@ class MBIE(ModelBasedExplorer):
         return np.where(tries > 0, np.minimum(radius, 2.0), 2.0)
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
+        """See `interval_strategy`."""
 
         def radii(tries: Floats, samples: int) -> tuple[Floats, Floats]:
             return self.reward_radius(tries), self.transition_radius(tries)
 
-        return IntervalStrategy(task, radii, self.growth)
+        return interval_strategy(world, task, radii, self.growth)

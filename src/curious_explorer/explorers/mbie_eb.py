@@ -9,13 +9,8 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.bonuses import BonusStrategy
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_growth, check_positive
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, Strategy
 from curious_explorer.learners.optimizer import Task
-from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
 
 
@@ -36,12 +31,6 @@ class MBIEEB(ModelBasedExplorer):
     growth: float = 0.1
     """Plan again when some pair was tried this much more often; 0 as published, after every step."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "delta", *([] if self.beta is None else ["beta"]))
-        check_growth(self.growth)
-        check_count(self.tries, "tries", least=1)
-
     def bonus(self, tries: Floats, gamma: float) -> Floats:
         """The bonus after so many tries, shape (S, A), added to the reward."""
         beta = self.beta
@@ -50,5 +39,5 @@ class MBIEEB(ModelBasedExplorer):
         return beta / np.sqrt(np.maximum(tries, 1))
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return BonusStrategy(task, lambda tries, samples: self.bonus(tries, task.gamma), self.growth)
+        """See `BonusStrategy`."""
+        return BonusStrategy(world, task, lambda tries: self.bonus(tries, task.gamma), self.growth)

@@ -8,8 +8,9 @@ the counts, and what is handed out, the best policy for what was seen.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,11 +39,8 @@ class NextPolicy(NamedTuple):
     finish_episode: bool = False  # whether the episode in which that happens is finished first
 
 
-class Strategy(Protocol):
-    """How a method explores: one object for each run, which may remember what it likes."""
-
-    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
-        """What to do next, after so many samples."""
+Strategy = Callable[[CountedModel, int], NextPolicy]
+"""How a method explores: what to do next, by the model and the samples so far; one for each run, with a memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,7 @@ class ModelBasedExplorer(OptimizingExplorer):
             return exploitation(model, task.reward, task.gamma, values)
 
         while log.samples < samples:
-            now = strategy.next_policy(model, log.samples)
+            now = strategy(model, log.samples)
             left = now.quota.copy()
             finishing, done = False, False
             while log.samples < samples and not done:

@@ -6,10 +6,11 @@ out a reset model as well: half the start, half where the policies stop that it 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.validation import check_count
+from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import Reward, World, check_world
@@ -39,7 +40,13 @@ class FinishedRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizingExplorer(ABC):
-    """What every explorer of this kind can be told, and its two ways to be called."""
+    """What every explorer of this kind can be told, and its two ways to be called.
+
+    Settings are checked by their types: whole numbers are at least one and others positive. Those that `ZERO_TOO` names
+    may be zero as well, and those whose type says so may be None.
+    """
+
+    ZERO_TOO: ClassVar[tuple[str, ...]] = ("growth",)
 
     steps: int = 100_000
     """How many steps to take where no budget is given."""
@@ -47,9 +54,19 @@ class OptimizingExplorer(ABC):
     """After how many steps an episode is given up for another; by default where gamma**horizon is 0.01."""
 
     def __post_init__(self) -> None:
-        check_count(self.steps, "steps", least=1)
-        if self.horizon is not None:
-            check_count(self.horizon, "horizon", least=1)
+        for setting in fields(self):
+            name, kind, value = setting.name, str(setting.type), getattr(self, setting.name)
+            if value is None and "None" in kind:
+                continue
+            if name == "seed":
+                check_seed(value)
+            elif kind.startswith("int"):
+                check_count(value, name, least=1)
+            elif kind.startswith("float"):
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                if not number or not 0.0 <= value < math.inf or (value == 0.0 and name not in self.ZERO_TOO):
+                    expected = "zero or a positive number" if name in self.ZERO_TOO else "a positive number"
+                    raise ValueError(f"{name} is {value!r}, expected {expected}")
 
     @abstractmethod
     def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:
@@ -110,17 +127,3 @@ def check_unit_task(
                 "number in [0, 1]; scale the table, because this method takes one for the most that can be earned"
             )
     return task
-
-
-def check_positive(settings: object, *names: str) -> None:
-    """Refuse settings that are not positive, finite numbers."""
-    for name in names:
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
-            raise ValueError(f"{name} is {value!r}, expected a positive number")
-
-
-def check_growth(growth: float) -> None:
-    """Refuse a growth that is negative."""
-    if not 0.0 <= growth < float("inf"):
-        raise ValueError(f"growth is {growth!r}, expected zero (plan again after every try) or a positive number")

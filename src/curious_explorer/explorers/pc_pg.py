@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats, Mask
-from curious_explorer.explorers.optimizing_explorer import check_positive
 from curious_explorer.explorers.policy_cover import Cover, CoverExplorer
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.roll_in import RollIn
@@ -27,11 +26,6 @@ class PCPG(CoverExplorer):
     known_mass: float | None = None
     """1 / beta - lambda, the visitation that makes a pair known. None takes 1 / (4 S A): a quarter of an even share of
     one policy's visitation (practical; published only as a power of the accuracy, far smaller)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.known_mass is not None:
-            check_positive(self, "known_mass")
 
     def known(self, cover: Cover) -> Mask:
         """Which pairs are known, shape (S, A)."""

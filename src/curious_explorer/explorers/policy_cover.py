@@ -22,7 +22,6 @@ from curious_explorer.explorers.exploration import uniform_policy
 from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES, FinishedRun, OptimizingExplorer
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Task, Watch
 from curious_explorer.learners.trpo import TRPO
-from curious_explorer.validation import check_count
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward, World
 
@@ -76,9 +75,8 @@ class CoverExplorer(OptimizingExplorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count(self.rounds, "rounds", least=1)
         for name in ("explore_share", "visit_share"):
-            if not 0.0 < getattr(self, name) < 1.0:
+            if getattr(self, name) >= 1.0:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a number between 0 and 1")
 
     @abstractmethod
@@ -146,15 +144,9 @@ class CoverExplorer(OptimizingExplorer):
         """Where a policy goes from the start, measured for a budget, and the steps that it took."""
         total, used = np.zeros(world.num_states), 0
         while used < budget:
-            batch = world.episodes(
-                policy,
-                EpisodeBatch(
-                    episodes=EPISODES_AT_ONCE,
-                    horizon=self.horizon_for(gamma),
-                    gamma=gamma,
-                    max_samples=budget - used,
-                ),
-            )
+            horizon, left = self.horizon_for(gamma), budget - used
+            asked = EpisodeBatch(episodes=EPISODES_AT_ONCE, horizon=horizon, gamma=gamma, max_samples=left)
+            batch = world.episodes(policy, asked)
             total += batch.occupancy
             used += batch.samples
         return total / total.sum(), used

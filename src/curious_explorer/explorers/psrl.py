@@ -9,17 +9,10 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    NextPolicy,
-    Strategy,
-    growth_quota,
-)
-from curious_explorer.explorers.optimizing_explorer import check_growth
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, NextPolicy, Strategy, growth_quota
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import Problem, plan
-from curious_explorer.validation import check_seed
 from curious_explorer.worlds.world import World
 
 NEGLIGIBLE = 1e-9
@@ -39,29 +32,16 @@ class PSRL(ModelBasedExplorer):
     seed: int = 0
     """Together with the world's own, where the draws come from."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_growth(self.growth)
-        check_seed(self.seed)
-
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        world_seed = int(world.identity().get("seed", 0))
-        random = np.random.default_rng([self.seed, world_seed, world.samples])
-        return _PosteriorStrategy(task, self.growth, random)
-
-
-class _PosteriorStrategy:
-    def __init__(self, task: Task, growth: float, random: np.random.Generator) -> None:
-        self._task, self._growth, self._random = task, growth, random
-        self._values: Floats | None = None
-
-    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
         """The best policy of a world drawn from the posterior."""
-        if self._values is None:
-            self._values = np.ones(model.num_states)
-        policy = plan(posterior_sample(model, self._task, self._random), self._task.gamma, self._values).policy
-        return NextPolicy(policy, growth_quota(model, self._growth), finish_episode=True)
+        random = np.random.default_rng([self.seed, int(world.identity().get("seed", 0)), world.samples])
+        values = np.ones(world.num_states)
+
+        def next_policy(model: CountedModel, samples: int) -> NextPolicy:
+            policy = plan(posterior_sample(model, task, random), task.gamma, values).policy
+            return NextPolicy(policy, growth_quota(model, self.growth), finish_episode=True)
+
+        return next_policy
 
 
 def posterior_sample(model: CountedModel, task: Task, random: np.random.Generator) -> Problem:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.optimizing_explorer import FinishedRun, OptimizingExplorer, check_positive
+from curious_explorer.explorers.optimizing_explorer import FinishedRun, OptimizingExplorer
 from curious_explorer.explorers.run_log import WATCH_GROWTH, RunLog
 from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.learners.optimizer import Task, Watch
@@ -36,10 +37,6 @@ class UCBQLearning(OptimizingExplorer):
     delta: float = 0.05
     """The risk that any bound misses."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "bonus", "delta", *([] if self.rate_horizon is None else ["rate_horizon"]))
-
     def rule(self, world: World, gamma: float) -> QRule:
         """What happens at every step."""
         horizon = 1.0 / (1.0 - gamma) if self.rate_horizon is None else self.rate_horizon
@@ -64,6 +61,7 @@ class EpsilonGreedyQ(OptimizingExplorer):
     Values start at zero; the chance of a random action falls linearly from `first_epsilon` to `last_epsilon`.
     """
 
+    ZERO_TOO: ClassVar[tuple[str, ...]] = ("first_epsilon", "last_epsilon", "decay", "least_rate")
     first_epsilon: float = 1.0
     last_epsilon: float = 0.1
     decay: float = 0.5
@@ -75,9 +73,8 @@ class EpsilonGreedyQ(OptimizingExplorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "rate_horizon")
-        for name in ("first_epsilon", "last_epsilon", "decay", "least_rate"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
+        for name in self.ZERO_TOO:
+            if getattr(self, name) > 1.0:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a number in [0, 1]")
 
     def rule(self, done: float) -> QRule:

@@ -7,19 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curious_explorer.arrays import Floats
-from curious_explorer.explorers.model_based_explorer import (
-    MOST_TRIES,
-    NEVER,
-    ModelBasedExplorer,
-    NextPolicy,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_positive
+from curious_explorer.explorers.model_based_explorer import MOST_TRIES, NEVER, ModelBasedExplorer, NextPolicy, Strategy
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan, problem
-from curious_explorer.validation import check_count
 from curious_explorer.worlds.world import World
 
 
@@ -40,12 +31,6 @@ class RMax(ModelBasedExplorer):
     delta: float = 0.05
     """Risk for the published m."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "epsilon", "delta")
-        if self.known_after is not None:
-            check_count(self.known_after, "known_after", least=1)
-
     def tries_needed(self, num_states: int, num_actions: int, gamma: float) -> int:
         """How many tries make a pair known in a world of this size."""
         if self.known_after is not None:
@@ -55,21 +40,14 @@ class RMax(ModelBasedExplorer):
         return math.ceil(min(needed, MOST_TRIES))
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return _RMaxStrategy(task, self.tries_needed(world.num_states, world.num_actions, task.gamma))
-
-
-class _RMaxStrategy:
-    def __init__(self, task: Task, known_after: int) -> None:
-        self._task, self._known_after = task, known_after
-        self._values: Floats | None = None
-
-    def next_policy(self, model: CountedModel, samples: int) -> NextPolicy:
         """Go where something is unknown, or to what pays."""
-        if self._values is None:
-            self._values = np.ones(model.num_states)
-        unknown = model.tries < self._known_after
-        settled = model.settled(self._task.reward, unknown, worth=1.0)
-        task = problem(model, model.rewards(self._task.reward), settled)
-        policy = plan(task, self._task.gamma, self._values).policy
-        return NextPolicy(policy, np.where(unknown, self._known_after - model.tries, NEVER))
+        known_after = self.tries_needed(world.num_states, world.num_actions, task.gamma)
+        values = np.ones(world.num_states)
+
+        def next_policy(model: CountedModel, samples: int) -> NextPolicy:
+            unknown = model.tries < known_after
+            settled = model.settled(task.reward, unknown, worth=1.0)
+            policy = plan(problem(model, model.rewards(task.reward), settled), task.gamma, values).policy
+            return NextPolicy(policy, np.where(unknown, known_after - model.tries, NEVER))
+
+        return next_policy

@@ -9,11 +9,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.bonuses import BonusStrategy
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_growth, check_positive
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, Strategy
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.world import World
 
@@ -35,21 +31,16 @@ class UCBVI(ModelBasedExplorer):
     """Plan again at the end of the episode in which some pair was tried this much more often; 0 as published, after
     every episode."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "delta", *([] if self.scale is None else ["scale"]))
-        check_growth(self.growth)
-
     def bonus(self, tries: Floats, steps: int) -> Floats:
         """The bonus on normalised action values after so many tries, shape (S, A)."""
         scale = 7.0 * math.log(5.0 * tries.size * steps / self.delta) if self.scale is None else self.scale
         return scale / np.sqrt(np.maximum(tries, 1))
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
+        """See `BonusStrategy`."""
         steps = task.budget or self.steps
 
-        def bonus(tries: Floats, samples: int) -> Floats:
+        def bonus(tries: Floats) -> Floats:
             return self.bonus(tries, steps) / (1.0 - task.gamma)
 
-        return BonusStrategy(task, bonus, self.growth, falling=True)
+        return BonusStrategy(world, task, bonus, self.growth, falling=True)

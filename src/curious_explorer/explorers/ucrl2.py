@@ -8,12 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.intervals import IntervalStrategy
-from curious_explorer.explorers.model_based_explorer import (
-    ModelBasedExplorer,
-    Strategy,
-)
-from curious_explorer.explorers.optimizing_explorer import check_positive
+from curious_explorer.explorers.intervals import interval_strategy
+from curious_explorer.explorers.model_based_explorer import ModelBasedExplorer, Strategy
 from curious_explorer.learners.optimizer import Task
 from curious_explorer.worlds.world import World
 
@@ -32,10 +28,6 @@ class UCRL2(ModelBasedExplorer):
     """What both radii are multiplied by: 1 as published. Practical: a fiftieth. Published radii let a row of 34 states
     be anything at all until it was tried some 2,000 times."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "delta", "scale")
-
     def radii(self, tries: Floats, samples: int) -> tuple[Floats, Floats]:
         """The radii of rewards and of transitions, each (S, A)."""
         (num_states, num_actions), t = tries.shape, max(1, samples)
@@ -45,5 +37,5 @@ class UCRL2(ModelBasedExplorer):
         return reward, np.where(tries > 0, np.minimum(transition, 2.0), 2.0)
 
     def strategy(self, world: World, task: Task) -> Strategy:
-        """See `ModelBasedExplorer`."""
-        return IntervalStrategy(task, self.radii, growth=1.0)
+        """See `interval_strategy`."""
+        return interval_strategy(world, task, self.radii, growth=1.0)

@@ -12,14 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from curious_explorer.gym.actors import (
-    Actor,
-    ActorCache,
-    ObservationActor,
-    RandomStream,
-    TableActor,
-    cumulate,
-)
+from curious_explorer.gym.actors import Actor, ActorCache, ObservationActor, RandomStream, TableActor, cumulate
 from curious_explorer.gym.cells import Env, FunctionCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.stepped_environments import SingleEnvironment, SteppedEnvironments, VectorEnvironment

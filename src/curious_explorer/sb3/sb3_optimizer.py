@@ -29,14 +29,7 @@ from curious_explorer.sb3.algorithms import (
     quiet_logger,
     spawned_seed,
 )
-from curious_explorer.sb3.training_envs import (
-    BudgetSpent,
-    Meter,
-    TaskEnv,
-    WorldEnv,
-    make_training_envs,
-    occupancy_of,
-)
+from curious_explorer.sb3.training_envs import BudgetSpent, Meter, TaskEnv, WorldEnv, make_training_envs, occupancy_of
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import Policy, as_table, frozen
 from curious_explorer.worlds.roll_in import RollIn
