@@ -85,7 +85,7 @@ class SB3:
     """"ppo", "a2c" or "trpo"."""
     _: KW_ONLY
     num_envs: int = 8
-    """Episodes run side by side; in a world that leads one life only, after each other."""
+    """Episodes run side by side; in a world that cannot be copied, one after the other."""
     normalize_observations: bool = True
     """Whether the network sees observations shifted and scaled by their running mean and variance."""
     policy: str = "MlpPolicy"
