@@ -175,6 +175,43 @@ def as_distribution(given: Any, size: int, name: str, *, copy: bool = True) -> N
     return distribution
 
 
+def check_states(states: Any, num_states: int, name: str, *, copy: bool = True) -> NDArray[np.bool_]:
+    """A boolean mask over states, from a mask or from state indices; a fresh array unless told."""
+    given = np.asarray(states)
+    if given.dtype == np.bool_:
+        if given.shape != (num_states,):
+            raise ValueError(f"{name} is a mask of shape {given.shape}, expected ({num_states},)")
+        return given.copy() if copy else given
+    mask = np.zeros(num_states, dtype=np.bool_)
+    mask[check_indices(given, num_states, name)] = True
+    return mask
+
+
+def check_indices(states: Any, num_states: int, name: str) -> NDArray[np.int64]:
+    """State indices, in the order given."""
+    given = np.asarray(states)
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise ValueError(f"{name} is {states!r}, expected a sequence of state indices")
+    outside = given[(given < 0) | (given >= num_states)]
+    if outside.size:
+        raise ValueError(f"{name} names state {outside[0]}, expected indices from 0 to {num_states - 1}")
+    return given.astype(np.int64)
+
+
+def check_finite(
+    given: Any, shape: tuple[int, ...], name: str, axes: tuple[str, ...] = ("state", "action")
+) -> NDArray[np.float64]:
+    """Finite numbers in an array of this shape; ``axes`` says what its indices are called."""
+    table = np.asarray(given, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
+    if not np.isfinite(table).all():
+        place = tuple(int(index) for index in np.argwhere(~np.isfinite(table))[0])
+        words = ", ".join(f"{axis} {index}" for axis, index in zip(axes, place, strict=False))
+        raise ValueError(f"{name}, {words}: {table[place]}, expected a finite number")
+    return table
+
+
 def check_policy(policy: Any, num_states: int, num_actions: int, name: str = "policy") -> NDArray[np.float64]:
     """A policy of shape (S, A) whose rows are distributions; the array itself when it is one already."""
     table = np.asarray(policy, dtype=np.float64)

@@ -266,7 +266,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
         draw_mdp(mdp, max_states=3)
     with pytest.raises(ValueError, match=r"values has shape \(3,\), expected \(4,\)"):
         draw_mdp(mdp, values=np.zeros(3))
-    with pytest.raises(ValueError, match="values is not finite at state 1"):
+    with pytest.raises(ValueError, match="values, state 1: nan"):
         draw_mdp(mdp, values=[0.0, np.nan, 0.0, 0.0])
     with pytest.raises(ValueError, match=r"positions has shape \(4,\)"):
         draw_mdp(mdp, positions=np.zeros(4))

@@ -193,7 +193,7 @@ def test_world_refuses_bad_input():
         ({"policy": uniform * 2}, "action probabilities sum to 2"),
         ({"policy": uniform[:2]}, r"policy has shape \(2, 4\)"),
         ({"critic": np.zeros(3)}, r"critic has shape \(3,\)"),
-        ({"reward": Reward(np.full((6, 4), np.inf))}, r"\[0, 0\] is inf"),
+        ({"reward": Reward(np.full((6, 4), np.inf))}, "state 0, action 0: inf"),
         ({"trace": 1.5}, "trace is 1.5"),
         ({"horizon": 0}, "horizon is 0"),
         ({"max_samples": -5}, "max_samples is -5"),

@@ -13,15 +13,17 @@ same constant.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
-from curious_explorer.exact.linear import METHODS, System, solve_system
+from curious_explorer.exact.linear import METHODS, System, checked_report
 from curious_explorer.exact.policy_chain import policy_chain
-from curious_explorer.exact.report import ExactReport, check_method, require_accurate
+from curious_explorer.exact.report import ExactReport, check_method
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.validation import check_gamma, check_policy
+from curious_explorer.validation import check_finite, check_gamma, check_policy
 
 
 def evaluate(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, rewards: ArrayLike | None = None) -> Floats:
@@ -51,28 +53,17 @@ def evaluation_report(
     positive, shift = shifted_rewards(check_reward_table(rewards, mdp))
     source = (1.0 - gamma) * np.einsum("sa,sa->s", table, positive) / table.sum(axis=1)
     scale = float(positive.max())
-    solution = solve_system(System(policy_chain(mdp, table), source, gamma, scale, transposed=False), method)
-    require_accurate("evaluation", solution.method, solution.residual, gamma, scale)
-    values = solution.values + shift if shift else solution.values
-    return ExactReport(
-        values, solution.method, solution.residual, solution.residual / (1.0 - gamma), solution.iterations
+    found = checked_report(
+        System(policy_chain(mdp, table), source, gamma, scale, transposed=False), method, "evaluation"
     )
+    return replace(found, values=found.values + shift) if shift else found
 
 
 def check_reward_table(rewards: ArrayLike | None, mdp: FiniteMDP) -> Floats:
     """The MDP's own rewards, or a finite (S, A) table given in their place; any range will do."""
     if rewards is None:
         return mdp.rewards
-    table = np.asarray(rewards, dtype=np.float64)
-    shape = (mdp.num_states, mdp.num_actions)
-    if table.shape != shape:
-        raise ValueError(f"rewards has shape {table.shape}, expected {shape}: one for each state and action")
-    if not np.isfinite(table).all():
-        state, action = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
-        raise ValueError(
-            f"rewards, state {state}, action {action}: the reward is {table[state, action]}, expected a finite number"
-        )
-    return table
+    return check_finite(rewards, (mdp.num_states, mdp.num_actions), "rewards")
 
 
 def shifted_rewards(rewards: Floats) -> tuple[Floats, float]:

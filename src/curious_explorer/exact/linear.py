@@ -56,7 +56,7 @@ from scipy import sparse
 from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.exact.policy_chain import Rows, bandwidths, fits_band, narrowest_band, successors_first
-from curious_explorer.exact.report import is_accurate, residual_target
+from curious_explorer.exact.report import ExactReport, is_accurate, require_accurate, residual_target
 
 METHODS = ("substitution", "elimination", "dense", "iteration", "krylov")
 
@@ -74,7 +74,7 @@ _WATCH_EVERY = 10
 
 
 class LinearSolution(NamedTuple):
-    """The solution of one of the two systems, with its residual."""
+    """What a method found, its residual in the equation itself, and its sweeps or solves (1 for direct methods)."""
 
     values: Floats
     method: str
@@ -110,52 +110,49 @@ class System:
         size = float(gap.sum() if self.transposed else gap.max())
         return size if np.isfinite(size) else np.inf
 
-    def substitution(self) -> Floats | None:
+    def substitution(self) -> LinearSolution | None:
         """One pass in topological order; None if there are cycles."""
         indptr, indices, data, _ = self.chain
         order = successors_first(indptr, indices, 1)
         if order.size == 0:
             return None
         substitute = push_forward if self.transposed else substitute_back
-        return substitute(indptr, indices, data, order, self.source, self.gamma)
+        return self._found(substitute(indptr, indices, data, order, self.source, self.gamma), "substitution")
 
-    def elimination(self, limit: float, *, reorder: bool) -> Floats | None:
+    def elimination(self, limit: float, *, reorder: bool = True) -> LinearSolution | None:
         """Elimination inside the band, reordered to make it narrow; None if the band is still too wide."""
-        chain, order = narrowest_band(self.chain) if reorder else (self.chain, None)
-        source = self.source if order is None else self.source[order]
+        chain, order = narrowest_band(self.chain) if reorder else (self.chain, np.arange(self.chain.num_states))
         if not fits_band(chain, limit):
             return None
-        values = eliminate(chain, source, self.gamma, transposed=self.transposed)
-        if order is None:
-            return values
-        restored = np.empty_like(values)
-        restored[order] = values
-        return restored
+        values = np.empty_like(self.source)
+        values[order] = eliminate(chain, self.source[order], self.gamma, transposed=self.transposed)
+        return self._found(values, "elimination")
 
-    def dense(self) -> Floats:
+    def dense(self) -> LinearSolution:
         """LAPACK on the full matrix."""
         if self.chain.num_states > DENSE_LIMIT:
             raise ValueError(
                 f"method 'dense' is for up to {DENSE_LIMIT} states, this chain has {self.chain.num_states}"
             )
         system = np.eye(self.chain.num_states) - self.gamma * self.matrix.toarray()
-        return np.linalg.solve(system, self.source)
+        return self._found(np.linalg.solve(system, self.source), "dense")
 
-    def sweep(self, budget: int) -> Iterate:
+    def iteration(self, budget: int) -> LinearSolution:
         """Plain sweeps, up to a budget."""
         sweep = sweep_visits if self.transposed else sweep_values
-        return sweep(self.matrix, self.source, self.gamma, residual_target(self.gamma, self.scale), budget)
+        target = residual_target(self.gamma, self.scale)
+        values, sweeps = sweep(self.matrix, self.source, self.gamma, target, budget)
+        return self._found(values, "iteration", sweeps)
 
-    def krylov(self, guess: Floats) -> Iterate:
+    def krylov(self, guess: Floats) -> LinearSolution:
         """Krylov subspace methods from a guess."""
         target = residual_target(self.gamma, self.scale)
         if self.transposed:  # the L1 norm is at most sqrt(S) times the one that Krylov methods watch
             target /= np.sqrt(guess.size)
-        found = krylov(self.matrix, self.source, self.gamma, guess, target)
-        return Iterate(np.maximum(found.values, 0.0), found.iterations)
+        values, steps = krylov(self.matrix, self.source, self.gamma, guess, target)
+        return self._found(np.maximum(values, 0.0), "krylov", steps)
 
-    def solution(self, values: Floats, method: str, iterations: int = 1) -> LinearSolution:
-        """The values with their residual, checked against the equation itself."""
+    def _found(self, values: Floats, method: str, iterations: int = 1) -> LinearSolution:
         return LinearSolution(values, method, self.residual(values), iterations)
 
     def accurate(self, solution: LinearSolution) -> bool:
@@ -168,58 +165,50 @@ def solve_system(system: System, method: str | None = None) -> LinearSolution:
     return _choose(system) if method is None else _forced(system, method)
 
 
+def checked_report(system: System, method: str | None, what: str) -> ExactReport:
+    """The solution of a system as an answer that is called ``what``; refused where it is not accurate."""
+    values, used, residual, iterations = solve_system(system, method)
+    require_accurate(what, used, residual, system.gamma, system.scale)
+    return ExactReport(values, used, residual, residual / (1.0 - system.gamma), iterations)
+
+
 def _choose(system: System) -> LinearSolution:
-    values = system.substitution()
-    if values is not None:
-        return system.solution(values, "substitution")
-    values = system.elimination(CHEAP_ELIMINATION, reorder=False)
-    if values is not None:
-        return system.solution(values, "elimination")
-    num_states = system.chain.num_states
-    if num_states <= DENSE_AT_ONCE:
-        return system.solution(system.dense(), "dense")
-    swept = system.solution(*_named(system.sweep(PATIENCE), "iteration"))
+    direct = system.substitution() or system.elimination(CHEAP_ELIMINATION, reorder=False)
+    if direct is not None:
+        return direct
+    if system.chain.num_states <= DENSE_AT_ONCE:
+        return system.dense()
+    swept = system.iteration(PATIENCE)
     if system.accurate(swept):
         return swept
-    return _solve_slow(system, swept)
-
-
-def _solve_slow(system: System, swept: LinearSolution) -> LinearSolution:
-    """What is left for a chain that does not mix: direct methods where they fit, Krylov methods where not."""
-    values = system.elimination(AFFORDABLE_ELIMINATION, reorder=True)
-    if values is not None:
-        return system.solution(values, "elimination")
+    # What is left for a chain that does not mix: direct methods where they fit, Krylov methods where not.
+    direct = system.elimination(AFFORDABLE_ELIMINATION)
+    if direct is not None:
+        return direct
     if system.chain.num_states <= DENSE_LIMIT:
-        return system.solution(system.dense(), "dense")
-    found = system.solution(*_named(system.krylov(swept.values), "krylov"))
+        return system.dense()
+    found = system.krylov(swept.values)
     if system.accurate(found):
         return found
-    values = system.elimination(LAST_RESORT_ELIMINATION, reorder=True)
-    if values is not None:
-        return system.solution(values, "elimination")
-    return system.solution(*_named(system.sweep(LAST_RESORT_SWEEPS), "iteration"))
+    return system.elimination(LAST_RESORT_ELIMINATION) or system.iteration(LAST_RESORT_SWEEPS)
 
 
 def _forced(system: System, method: str) -> LinearSolution:
     if method == "substitution":
-        values = system.substitution()
-        if values is None:
+        found = system.substitution()
+        if found is None:
             raise ValueError("method 'substitution' needs a chain without cycles (self-loops apart); this one has one")
-        return system.solution(values, method)
+        return found
     if method == "elimination":
-        values = system.elimination(LAST_RESORT_ELIMINATION, reorder=True)
-        if values is None:
+        found = system.elimination(LAST_RESORT_ELIMINATION)
+        if found is None:
             raise ValueError("method 'elimination' needs a narrow band; this chain has none, even reordered")
-        return system.solution(values, method)
+        return found
     if method == "dense":
-        return system.solution(system.dense(), method)
+        return system.dense()
     if method == "iteration":
-        return system.solution(*_named(system.sweep(LAST_RESORT_SWEEPS), method))
-    return system.solution(*_named(system.krylov(system.sweep(1).values), method))
-
-
-def _named(iterate: Iterate, method: str) -> tuple[Floats, str, int]:
-    return iterate.values, method, iterate.iterations
+        return system.iteration(LAST_RESORT_SWEEPS)
+    return system.krylov(system.iteration(1).values)
 
 
 # Substitution -------------------------------------------------------------------------------------------------------
@@ -350,13 +339,6 @@ def solve_visits(band: Floats, source: Floats, lower: int, upper: int) -> Floats
 # Sweeps and Krylov methods ------------------------------------------------------------------------------------------
 
 
-class Iterate(NamedTuple):
-    """Where an iteration stopped, whether or not it arrived."""
-
-    values: Floats
-    iterations: int
-
-
 class RateWatch:
     """Decides from the observed rate whether to go on, given how many sweeps may be spent."""
 
@@ -380,8 +362,10 @@ class RateWatch:
         return sweep + math.log(self._target / size) / math.log(rate) > self._budget
 
 
-def sweep_values(matrix: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int) -> Iterate:
-    """Sweeps of v = source + gamma P v with MacQueen's correction, until half the span is below the target."""
+def sweep_values(
+    matrix: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int
+) -> tuple[Floats, int]:
+    """Sweeps of v = source + gamma P v with MacQueen's correction, until half the span is at the target; how many."""
     watch = RateWatch(target, budget)
     relative = np.zeros_like(source)
     for sweep in range(1, budget + 1):
@@ -395,11 +379,13 @@ def sweep_values(matrix: sparse.csr_array, source: Floats, gamma: float, target:
             break
         applied -= middle
         relative = applied
-    return Iterate(applied + gamma / (1.0 - gamma) * middle, sweep)
+    return applied + gamma / (1.0 - gamma) * middle, sweep
 
 
-def sweep_visits(transpose: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int) -> Iterate:
-    """Sweeps of d = source + gamma P^T d from the start distribution, until the L1 residual is below the target."""
+def sweep_visits(
+    transpose: sparse.csr_array, source: Floats, gamma: float, target: float, budget: int
+) -> tuple[Floats, int]:
+    """Sweeps of d = source + gamma P^T d from the start, until the L1 residual is below the target; and how many."""
     watch = RateWatch(target, budget)
     visits = source / source.sum()
     for sweep in range(1, budget + 1):
@@ -411,11 +397,11 @@ def sweep_visits(transpose: sparse.csr_array, source: Floats, gamma: float, targ
         visits = applied
         if watch.should_stop(sweep, size):
             break
-    return Iterate(visits / visits.sum(), sweep)
+    return visits / visits.sum(), sweep
 
 
-def krylov(matrix: sparse.csr_array, source: Floats, gamma: float, guess: Floats, target: float) -> Iterate:
-    """BiCGSTAB, then GMRES if that is not enough, on (I - gamma matrix) x = source from a guess."""
+def krylov(matrix: sparse.csr_array, source: Floats, gamma: float, guess: Floats, target: float) -> tuple[Floats, int]:
+    """BiCGSTAB, then GMRES if that is not enough, on (I - gamma matrix) x = source from a guess; and the steps."""
     from scipy.sparse import linalg
 
     def apply(vector: Floats) -> Floats:
@@ -443,9 +429,9 @@ def krylov(matrix: sparse.csr_array, source: Floats, gamma: float, guess: Floats
                 break
             best = found
             if residual(best) <= target:
-                return Iterate(best, steps)
+                return best, steps
         found, _flag = linalg.gmres(
             operator, source, x0=best, rtol=0.0, atol=target, restart=50, maxiter=20, callback=count,
             callback_type="pr_norm",
         )  # fmt: skip
-    return Iterate(found if residual(found) < residual(best) else best, steps)
+    return found if residual(found) < residual(best) else best, steps

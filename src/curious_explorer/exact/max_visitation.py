@@ -28,7 +28,7 @@ from curious_explorer.exact.policy_chain import Rows, bandwidths, fits_band, mdp
 from curious_explorer.exact.report import ExactReport, check_method, is_accurate, require_accurate, residual_target
 from curious_explorer.exact.visitation import start_distribution
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.validation import check_gamma
+from curious_explorer.validation import check_gamma, check_indices
 
 METHODS = ("backward sweep", "policy iteration", "value iteration", "one by one")
 MOST_STATES = 10_000
@@ -164,13 +164,7 @@ def _check_targets(targets: ArrayLike | None, num_states: int) -> Integers:
                 f"{MOST_STATES}; name the states of interest with targets=[...]"
             )
         return np.arange(num_states)
-    chosen = np.asarray(targets)
-    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
-        raise ValueError(f"targets is {targets!r}, expected a sequence of state indices")
-    outside = chosen[(chosen < 0) | (chosen >= num_states)]
-    if outside.size:
-        raise ValueError(f"targets names state {outside[0]}, expected indices from 0 to {num_states - 1}")
-    return chosen.astype(np.int64)
+    return check_indices(targets, num_states, "targets")
 
 
 # A block of targets at once -----------------------------------------------------------------------------------------

@@ -137,6 +137,10 @@ def solve(mdp: FiniteMDP, *, gamma: float, rewards: ArrayLike | None = None, met
     return Solution(values, policy, q.reshape(policy.shape), used, residual, residual / (1.0 - gamma), iterations)
 
 
+Found = tuple[Floats, str, int]
+"""Optimal values, the method that found them, and its sweeps or policies evaluated."""
+
+
 class Problem:
     """The optimality equation of one MDP with non-negative rewards, solved by whichever method is asked for."""
 
@@ -146,8 +150,8 @@ class Problem:
         self.gamma = gamma
         self.scale = scale
 
-    def solve(self, method: str | None) -> tuple[Floats, str, int]:
-        """Optimal values, the method used, and its iterations."""
+    def solve(self, method: str | None) -> Found:
+        """Solve by the method named, or by the one that suits; callers check the residual."""
         return self._choose() if method is None else self._forced(method)
 
     def action_values(self, values: Floats) -> tuple[Floats, float]:
@@ -155,69 +159,62 @@ class Problem:
         q = apply_rows(*self.rows.unsigned(), self.source, self.gamma, values)
         return q, bellman_residual(q, values)
 
-    def _choose(self) -> tuple[Floats, str, int]:
-        values = self._backward_sweep()
-        if values is not None:
-            return values, "backward sweep", 1
-        if fits_band(self.rows, CHEAP_ELIMINATION):
-            values, count = self._policy_iteration(self.rows, self.source)
-            return values, "policy iteration", count
-        values, count = self._modified_policy_iteration(PATIENCE)
-        if self._accurate(values):
-            return values, "modified policy iteration", count
-        reordered = self._reordered_policy_iteration(AFFORDABLE_ELIMINATION)
-        if reordered is not None:
-            return reordered[0], "policy iteration", reordered[1]
-        values, count = self._sparse_policy_iteration(values)
-        return values, "sparse policy iteration", count
+    def _choose(self) -> Found:
+        direct = self._backward_sweep() or self._policy_iteration(CHEAP_ELIMINATION, reorder=False)
+        if direct is not None:
+            return direct
+        iterated = self._modified_policy_iteration(PATIENCE)
+        if self._accurate(iterated[0]):
+            return iterated
+        return self._policy_iteration(AFFORDABLE_ELIMINATION) or self._sparse_policy_iteration(iterated[0])
 
-    def _forced(self, method: str) -> tuple[Floats, str, int]:
+    def _forced(self, method: str) -> Found:
         if method == "backward sweep":
-            swept = self._backward_sweep()
-            if swept is None:
+            found = self._backward_sweep()
+            if found is None:
                 raise ValueError("method 'backward sweep' needs an MDP without cycles (self-loops apart)")
-            return swept, method, 1
+            return found
         if method == "policy iteration":
-            reordered = self._reordered_policy_iteration(LAST_RESORT_ELIMINATION)
-            if reordered is None:
+            found = self._policy_iteration(LAST_RESORT_ELIMINATION)
+            if found is None:
                 raise ValueError("method 'policy iteration' needs a narrow band; this MDP has none, even reordered")
-            return reordered[0], method, reordered[1]
+            return found
         if method == "modified policy iteration":
-            values, count = self._modified_policy_iteration(LAST_RESORT_SWEEPS)
-        else:
-            values, count = self._sparse_policy_iteration(np.zeros(self.rows.num_states))
-        return values, method, count
+            return self._modified_policy_iteration(LAST_RESORT_SWEEPS)
+        return self._sparse_policy_iteration(np.zeros(self.rows.num_states))
 
     def _accurate(self, values: Floats) -> bool:
         return is_accurate(self.action_values(values)[1], self.gamma, self.scale)
 
-    def _backward_sweep(self) -> Floats | None:
+    def _backward_sweep(self) -> Found | None:
         indptr, indices, data, num_actions = self.rows
         order = successors_first(indptr, indices, num_actions)
-        return acyclic_values(indptr, indices, data, self.source, order, self.gamma) if order.size else None
+        if order.size == 0:
+            return None
+        return acyclic_values(indptr, indices, data, self.source, order, self.gamma), "backward sweep", 1
 
-    def _policy_iteration(self, rows: Rows, source: Floats) -> tuple[Floats, int]:
-        indptr, indices, data, num_actions = rows
-        lower, upper = bandwidths(indptr, indices, num_actions)
-        return policy_iteration(indptr, indices, data, source, rows.num_states, self.gamma, lower, upper, POLICY_LIMIT)
-
-    def _reordered_policy_iteration(self, limit: float) -> tuple[Floats, int] | None:
-        rows, order = narrowest_band(self.rows)
+    def _policy_iteration(self, limit: float, *, reorder: bool = True) -> Found | None:
+        """Policy iteration by elimination inside the band; None if the band is too wide."""
+        rows, order = narrowest_band(self.rows) if reorder else (self.rows, np.arange(self.rows.num_states))
         if not fits_band(rows, limit):
             return None
-        source = self.source.reshape(-1, rows.num_actions)[order].ravel()
-        values, count = self._policy_iteration(rows, source)
-        restored = np.empty_like(values)
-        restored[order] = values
-        return restored, count
+        indptr, indices, data, num_actions = rows
+        band = bandwidths(indptr, indices, num_actions)
+        source = self.source.reshape(-1, num_actions)[order].ravel()
+        values = np.empty(rows.num_states)
+        values[order], count = policy_iteration(
+            indptr, indices, data, source, rows.num_states, self.gamma, *band, POLICY_LIMIT
+        )
+        return values, "policy iteration", count
 
-    def _modified_policy_iteration(self, budget: int) -> tuple[Floats, int]:
+    def _modified_policy_iteration(self, budget: int) -> Found:
         target = residual_target(self.gamma, self.scale)
-        return modified_policy_iteration(
+        values, sweeps = modified_policy_iteration(
             *self.rows.unsigned(), self.source, self.rows.num_states, self.gamma, target, budget
         )
+        return values, "modified policy iteration", sweeps
 
-    def _sparse_policy_iteration(self, values: Floats) -> tuple[Floats, int]:
+    def _sparse_policy_iteration(self, values: Floats) -> Found:
         """Policy iteration in which `linear` evaluates; improvement sweeps run both ways as in the compiled one."""
         indptr, indices, data, _ = self.rows
         unsigned = self.rows.unsigned()
@@ -236,7 +233,7 @@ class Problem:
                 switched |= improve_in_place(
                     indptr, indices, data, self.source, greedy_rows, improved, self.gamma, FINE_GAIN, backwards
                 )
-        return values, count
+        return values, "sparse policy iteration", count
 
 
 # Backward sweep and policy iteration --------------------------------------------------------------------------------

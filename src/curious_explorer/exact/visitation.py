@@ -17,9 +17,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
-from curious_explorer.exact.linear import METHODS, System, solve_system
+from curious_explorer.exact.linear import METHODS, System, checked_report
 from curious_explorer.exact.policy_chain import policy_chain
-from curious_explorer.exact.report import ExactReport, check_method, require_accurate
+from curious_explorer.exact.report import ExactReport, check_method
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import as_distribution, check_gamma, check_policy
 
@@ -48,13 +48,8 @@ def visitation_report(
     gamma = check_gamma(gamma)
     table = check_policy(policy, mdp.num_states, mdp.num_actions)
     check_method(method, METHODS)
-    mu = start_distribution(mdp, start)
-    source = (1.0 - gamma) * mu
-    solution = solve_system(System(policy_chain(mdp, table), source, gamma, 1.0, transposed=True), method)
-    require_accurate("visitation", solution.method, solution.residual, gamma, 1.0)
-    return ExactReport(
-        solution.values, solution.method, solution.residual, solution.residual / (1.0 - gamma), solution.iterations
-    )
+    source = (1.0 - gamma) * start_distribution(mdp, start)
+    return checked_report(System(policy_chain(mdp, table), source, gamma, 1.0, transposed=True), method, "visitation")
 
 
 def start_distribution(mdp: FiniteMDP, start: int | ArrayLike | None) -> Floats:

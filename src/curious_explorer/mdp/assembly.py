@@ -77,27 +77,6 @@ def _stack_actions(matrices: Sequence[Any]) -> sparse.csr_array:
     return stacked
 
 
-def as_mask(terminal: Any, num_states: int, *, copy: bool = True) -> NDArray[np.bool_]:
-    """Terminal states as a boolean mask."""
-    mask = np.zeros(num_states, dtype=np.bool_)
-    if terminal is None:
-        return mask
-    given = np.asarray(terminal)
-    if given.dtype == np.bool_:
-        if given.shape != (num_states,):
-            raise ValueError(f"terminal has shape {given.shape}, expected a mask of shape ({num_states},)")
-        return given.copy() if copy else given
-    if given.size == 0:
-        return mask
-    if not np.issubdtype(given.dtype, np.integer) or given.ndim > 1:
-        raise ValueError(f"terminal is {terminal!r}, expected a boolean mask or a sequence of state indices")
-    bad = validation.first((given.ravel() < 0) | (given.ravel() >= num_states))
-    if bad is not None:
-        raise ValueError(f"terminal names state {given.ravel()[bad]}, expected indices from 0 to {num_states - 1}")
-    mask[given] = True
-    return mask
-
-
 def reward_table(rewards: Any, num_states: int, num_actions: int, *, copy: bool = True) -> Floats:
     """Rewards as an (S, A) array, stored row by row."""
     table = np.array(rewards, dtype=np.float64, order="C", copy=copy or None)

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from curious_explorer.arrays import Floats
 from curious_explorer.mdp.layout import Edges, edges_of, layout_states
 from curious_explorer.storage import write_atomically
+from curious_explorer.validation import check_finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +94,12 @@ def draw_mdp(
             f"the MDP has {mdp.num_states} states, and drawings stop at max_states={max_states}, where nobody could "
             "read them; draw a smaller instance of the same problem, or raise max_states"
         )
-    shades = None if values is None else _check_shape(values, (mdp.num_states,), "values")
-    places = layout_states(mdp) if positions is None else _check_shape(positions, (mdp.num_states, 2), "positions")
+    shades = None if values is None else check_finite(values, (mdp.num_states,), "values")
+    places = (
+        layout_states(mdp)
+        if positions is None
+        else check_finite(positions, (mdp.num_states, 2), "positions", ("state", "axis"))
+    )
     if path is not None:
         _check_ending(Path(path))
     if ax is None:
@@ -113,15 +118,6 @@ def draw_mdp(
     if path is not None:
         _save(ax, Path(path))
     return ax
-
-
-def _check_shape(given: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
-    array = np.asarray(given, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} is not finite at state {np.argwhere(~np.isfinite(array))[0][0]}, expected numbers")
-    return array
 
 
 def _extent(places: Floats) -> tuple[Floats, Floats]:

@@ -111,7 +111,7 @@ class FiniteMDP:
         actions = validation.check_names(action_names, num_actions, "action")
         where = validation.Where(states, actions)
         start_distribution = validation.as_distribution(start, num_states, "start", copy=copy)
-        is_terminal = assembly.as_mask(terminal, num_states, copy=copy)
+        is_terminal = validation.check_states(() if terminal is None else terminal, num_states, "terminal", copy=copy)
         scale = RewardScale(*validation.check_reward_scale(*reward_scale))
 
         by_transition = assembly.transition_rewards(rewards, rows, num_actions, where, copy=copy)

@@ -56,10 +56,9 @@ from curious_explorer.theory.reports import (
     CertificateReport,
     check_exploration,
     check_probability,
-    check_states,
     figure,
 )
-from curious_explorer.validation import as_distribution, check_count, check_gamma
+from curious_explorer.validation import as_distribution, check_count, check_gamma, check_states
 from curious_explorer.worlds.episodes import merge_transitions
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import TransitionCounts, World

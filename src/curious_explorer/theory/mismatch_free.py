@@ -42,8 +42,8 @@ from curious_explorer.exact.optimal import solve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.theory.quantities import reset_distribution
-from curious_explorer.theory.reports import Report, check_not_negative, check_positive, check_states, figure
-from curious_explorer.validation import check_count, check_gamma, check_policy
+from curious_explorer.theory.reports import Report, check_not_negative, check_positive, figure
+from curious_explorer.validation import check_count, check_gamma, check_policy, check_states
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,8 +52,8 @@ from curious_explorer.exact.optimal import solve
 from curious_explorer.exact.policy_chain import mdp_rows
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.theory.reports import Report, check_probability, check_states, figure
-from curious_explorer.validation import as_distribution, check_count, check_gamma, check_seed
+from curious_explorer.theory.reports import Report, check_probability, figure
+from curious_explorer.validation import as_distribution, check_count, check_gamma, check_seed, check_states
 
 MOST_PAIRS = 2_000
 """The most states for which hitting times between all pairs are computed unless targets are named."""

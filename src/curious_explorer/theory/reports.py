@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats, Mask
+from curious_explorer.arrays import Floats
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma, check_policy
@@ -174,23 +174,6 @@ def check_per_round(values: ArrayLike, rounds: int, name: str) -> Floats:
     if bad.size:
         raise ValueError(f"{name}[{bad[0]}] is {given[bad[0]]}, expected a finite number that is not negative")
     return given
-
-
-def check_states(states: ArrayLike, num_states: int, name: str) -> Mask:
-    """A boolean mask over states from a mask or from state indices."""
-    given = np.asarray(states)
-    if given.dtype == np.bool_:
-        if given.shape != (num_states,):
-            raise ValueError(f"{name} is a mask of shape {given.shape}, expected ({num_states},)")
-        return given.copy()
-    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise ValueError(f"{name} is {states!r}, expected a boolean mask or a sequence of state indices")
-    outside = given[(given < 0) | (given >= num_states)]
-    if outside.size:
-        raise ValueError(f"{name} names state {outside[0]}, expected indices from 0 to {num_states - 1}")
-    mask = np.zeros(num_states, dtype=bool)
-    mask[given.astype(np.int64)] = True
-    return mask
 
 
 def check_exploration(exploration: Exploration, home: FiniteMDP | World, gamma: float | None = None) -> float:

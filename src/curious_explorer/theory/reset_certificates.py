@@ -48,10 +48,9 @@ from curious_explorer.theory.reports import (
     CertificateReport,
     check_positive,
     check_probability,
-    check_states,
     figure,
 )
-from curious_explorer.validation import as_distribution, check_count, check_gamma, check_seed
+from curious_explorer.validation import as_distribution, check_count, check_gamma, check_seed, check_states
 from curious_explorer.worlds.policies import ObservationPolicy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import TransitionCounts, World

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats, Integers
-from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.validation import check_count, check_finite, check_gamma
 from curious_explorer.worlds.roll_in import RollIn
 
 COMBINATIONS = ("replace", "max")
@@ -42,17 +42,6 @@ def check_reward(reward: Reward | None, shape: tuple[int, int]) -> Reward | None
     if reward.combine not in COMBINATIONS:
         raise ValueError(f"combine is {reward.combine!r}, expected one of {', '.join(map(repr, COMBINATIONS))}")
     return Reward(check_finite(reward.table, shape, "the reward"), reward.combine)
-
-
-def check_finite(given: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
-    """Finite numbers in an array of this shape."""
-    table = np.asarray(given, dtype=np.float64)
-    if table.shape != shape:
-        raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
-    if not np.isfinite(table).all():
-        place = [int(index) for index in np.argwhere(~np.isfinite(table))[0]]
-        raise ValueError(f"{name} at {place} is {table[tuple(place)]}, expected finite numbers")
-    return table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
