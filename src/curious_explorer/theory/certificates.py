@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,6 +217,7 @@ class VisitMargins(Report):
     """In K_n, exact cumulated visitation is at most this."""
     lower: Floats
     """Outside K_n, exact cumulated visitation is at least this."""
+    computed = ("margins",)
 
     @property
     def margins(self) -> Floats:
@@ -232,9 +232,6 @@ class VisitMargins(Report):
         return round_rows(
             ("threshold", "at most, in K_n", "at least, outside"), self.thresholds, self.upper, self.lower
         )
-
-    def _derived(self) -> dict[str, Any]:
-        return {"margins": self.margins}
 
 
 def visit_margins(

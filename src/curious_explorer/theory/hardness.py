@@ -67,6 +67,7 @@ class Hardness(Report):
     smallest_gap: float | None
     """None if every action is optimal everywhere."""
     inverse_gaps: float
+    computed = ("verdict",)
 
     def _title(self) -> str:
         return f"Hardness of an MDP of {self.num_states:,} states and {self.num_actions} actions, gamma {self.gamma:g}"
@@ -92,9 +93,6 @@ class Hardness(Report):
 
     def _notes(self) -> list[str]:
         return [self.verdict]
-
-    def _derived(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
 
     @property
     def verdict(self) -> str:

@@ -29,7 +29,6 @@ and is false; see docs/theory.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +63,7 @@ class MismatchFree(Report):
     """With the ratios d*/d summed exactly."""
     right_from_floor: float
     """With b alone, as somebody without the model would have it."""
+    computed = ("slack", "vacuous")
 
     @property
     def slack(self) -> float:
@@ -89,9 +89,6 @@ class MismatchFree(Report):
 
     def _notes(self) -> list[str]:
         return ["Vacuous: values are at most 1 / (1 - gamma)."] if self.vacuous else []
-
-    def _derived(self) -> dict[str, Any]:
-        return {"slack": self.slack, "vacuous": self.vacuous}
 
 
 def barrier_gradient(

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from curious_explorer.errors import CertificateError
 from curious_explorer.exact.max_visitation import MOST_STATES
@@ -104,6 +103,7 @@ class Assessment(Report):
     from_thresholds: float
     from_exploitation: float
     """e / N."""
+    computed = ("verdict",)
 
     @property
     def verdict(self) -> str:
@@ -131,9 +131,6 @@ class Assessment(Report):
 
     def _notes(self) -> list[str]:
         return [self.verdict]
-
-    def _derived(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
 
 
 def plan(

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,9 @@ Rows = tuple[Sequence[str], list[list[str]]]
 
 class Report(ABC):
     """Base of all reports; subclasses are dataclasses and fill in these small methods."""
+
+    computed: ClassVar[tuple[str, ...]] = ()
+    """Properties that belong in `to_dict` beside the fields."""
 
     @abstractmethod
     def _title(self) -> str:
@@ -44,15 +47,10 @@ class Report(ABC):
         """Sentences that belong under the facts: assumptions, warnings."""
         return []
 
-    def _derived(self) -> dict[str, Any]:
-        """Figures that are computed from the fields and belong in `to_dict`."""
-        return {}
-
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON data."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        data = {"kind": type(self).__name__, **fields, **self._derived()}
-        return {name: plain(value) for name, value in data.items()}
+        names = (*(field.name for field in dataclasses.fields(self)), *self.computed)  # type: ignore[arg-type]
+        return {"kind": type(self).__name__, **{name: plain(getattr(self, name)) for name in names}}
 
     def summary(self) -> str:
         """The facts, the rounds and the notes as text."""
@@ -94,6 +92,8 @@ class Report(ABC):
 class CertificateReport(Report):
     """A report that guarantees something from samples, with a stated confidence."""
 
+    computed: ClassVar[tuple[str, ...]] = ("statement", "assumption")
+
     @property
     @abstractmethod
     def statement(self) -> str:
@@ -107,8 +107,37 @@ class CertificateReport(Report):
     def _notes(self) -> list[str]:
         return [self.statement, self.assumption]
 
-    def _derived(self) -> dict[str, Any]:
-        return {"statement": self.statement, "assumption": self.assumption}
+
+class BoundReport(Report):
+    """A report on an inequality: one left side, and its right side in several forms; one entry a round, or one number.
+
+    Subclasses have a field ``left`` and one for each of the `forms`.
+    """
+
+    left: Any
+    forms: ClassVar[tuple[str, ...]]
+    computed: ClassVar[tuple[str, ...]] = ("vacuous",)
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """What the left side never exceeds, whatever is true."""
+
+    @property
+    def vacuous(self) -> dict[str, bool]:
+        """For each form, whether its bound (after the last round) says nothing: it is at least `largest`."""
+        return {form: bool(np.ravel(getattr(self, form))[-1] >= self.largest) for form in self.forms}
+
+    def slack(self, form: str = "repaired") -> Any:
+        """Right side minus left side; not negative where the theorem holds."""
+        if form not in self.forms:
+            raise ValueError(f"form is {form!r}, expected one of {', '.join(map(repr, self.forms))}")
+        return getattr(self, form) - self.left
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON data, with the slack of each form."""
+        slacks = {f"{form}_slack": plain(self.slack(form)) for form in self.forms if self.left is not None}
+        return {**super().to_dict(), **slacks}
 
 
 def plain(value: Any) -> Any:

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,6 +80,7 @@ class ArrivalCertificate(CertificateReport):
     """Whether states were counted only where walks end; they may be reached more often."""
     samples: int
     """Steps that the certificate cost."""
+    computed = (*CertificateReport.computed, "reached")
 
     @property
     def num_states(self) -> int:
@@ -126,9 +126,6 @@ class ArrivalCertificate(CertificateReport):
             ("reached at all", f"{seen:,} of {self.num_states:,}, in {self.walks:,} roll-ins"),
             ("steps taken", f"{self.samples:,}"),
         ]
-
-    def _derived(self) -> dict[str, Any]:
-        return {**super()._derived(), "reached": self.reached}
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,6 @@ the N + 1 rounds 0..N may be divided by N + 1:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,13 +49,13 @@ from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import RHO_WEIGHT, exact_visits
-from curious_explorer.theory.reports import Report, Rows, check_exploration, check_per_round, figure, round_rows
+from curious_explorer.theory.reports import BoundReport, Rows, check_exploration, check_per_round, figure, round_rows
 
 FORMS = ("printed", "repaired", "a_posteriori")
 
 
 @dataclass(frozen=True, eq=False)
-class Theorem1(Report):
+class Theorem1(BoundReport):
     """Both sides of Theorem 1, one entry for each round; sums run over the rounds up to and with it."""
 
     gamma: float
@@ -76,13 +75,8 @@ class Theorem1(Report):
     exploitative_factor: float
     sampling_excess: float
     """The most by which exact visitation exceeds a threshold in K_n; zero when visits were exact."""
-
-    def slack(self, form: str = "repaired") -> Floats:
-        """Right side minus left side, round by round; not negative where the theorem holds."""
-        if form not in FORMS:
-            raise ValueError(f"form is {form!r}, expected one of {', '.join(map(repr, FORMS))}")
-        difference: Floats = getattr(self, form) - self.left
-        return difference
+    forms = FORMS
+    computed = ("vacuous", "average_mass")
 
     @property
     def average_mass(self) -> float:
@@ -90,9 +84,9 @@ class Theorem1(Report):
         return float(self.left[-1] / self.left.size)
 
     @property
-    def vacuous(self) -> dict[str, bool]:
-        """For each form, whether its bound says nothing: the left side is at most the number of rounds anyway."""
-        return {form: bool(getattr(self, form)[-1] >= self.left.size) for form in FORMS}
+    def largest(self) -> float:
+        """The number of rounds."""
+        return self.left.size
 
     def _title(self) -> str:
         return f"Theorem 1 after {self.left.size} rounds, gamma {self.gamma:g}"
@@ -116,10 +110,6 @@ class Theorem1(Report):
         if self.sampling_excess > 1e-9:
             notes.append(f"Visits were sampled: a threshold is exceeded by up to {figure(self.sampling_excess)}.")
         return notes
-
-    def _derived(self) -> dict[str, Any]:
-        slacks = {f"{form}_slack": self.slack(form) for form in FORMS}
-        return {**slacks, "vacuous": self.vacuous, "average_mass": self.average_mass}
 
 
 def theorem_1(
@@ -221,7 +211,7 @@ class _Sides:
 
 
 @dataclass(frozen=True, eq=False)
-class Remark(Report):
+class Remark(BoundReport):
     """Both sides of the Remark, one entry for each round taken as the last."""
 
     gamma: float
@@ -233,18 +223,12 @@ class Remark(Report):
     """As in the paper; infinite for N = 0, of which it says nothing."""
     repaired: Floats
     a_posteriori: Floats
-
-    def slack(self, form: str = "repaired") -> Floats:
-        """Right side minus left side, round by round."""
-        if form not in FORMS:
-            raise ValueError(f"form is {form!r}, expected one of {', '.join(map(repr, FORMS))}")
-        difference: Floats = getattr(self, form) - self.left
-        return difference
+    forms = FORMS
 
     @property
-    def vacuous(self) -> dict[str, bool]:
-        """For each form, whether its bound on a probability is one or more."""
-        return {form: bool(getattr(self, form)[-1] >= 1.0) for form in FORMS}
+    def largest(self) -> float:
+        """One: it is a probability."""
+        return 1.0
 
     def _title(self) -> str:
         return f"Remark: constant threshold {figure(self.threshold)}, gamma {self.gamma:g}"
@@ -252,9 +236,6 @@ class Remark(Report):
     def _rounds(self) -> Rows:
         names = ("max d(K_n)", "a posteriori", "repaired", "printed")
         return round_rows(names, self.left, self.a_posteriori, self.repaired, self.printed)
-
-    def _derived(self) -> dict[str, Any]:
-        return {**{f"{form}_slack": self.slack(form) for form in FORMS}, "vacuous": self.vacuous}
 
 
 def remark(

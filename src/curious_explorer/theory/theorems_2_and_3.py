@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +48,7 @@ from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import RHO_WEIGHT, ResetModel, exact_visits
 from curious_explorer.theory.quantities import largest_ratio, mismatch_coefficient
 from curious_explorer.theory.reports import (
-    Report,
+    BoundReport,
     Rows,
     check_exploration,
     check_per_round,
@@ -83,7 +82,7 @@ def reinforce_rate(
 
 
 @dataclass(frozen=True, eq=False)
-class Theorem2(Report):
+class Theorem2(BoundReport):
     """Both sides of Theorem 2, one entry for each round; sums run over the rounds up to and with it."""
 
     gamma: float
@@ -98,12 +97,12 @@ class Theorem2(Report):
     printed: Floats
     repaired: Floats
     constant_verified: bool = False
+    forms = ("printed", "repaired")
 
     @property
-    def vacuous(self) -> dict[str, bool]:
-        """For each form, whether its bound says nothing."""
-        rounds = self.episodes.size
-        return {"printed": bool(self.printed[-1] >= rounds), "repaired": bool(self.repaired[-1] >= rounds)}
+    def largest(self) -> float:
+        """The number of rounds."""
+        return self.episodes.size
 
     def _title(self) -> str:
         return f"Theorem 2 after {self.episodes.size} rounds, gamma {self.gamma:g}, constant {self.constant:g}"
@@ -115,10 +114,6 @@ class Theorem2(Report):
     def _notes(self) -> list[str]:
         empty = " The repaired bound is vacuous here." if self.vacuous["repaired"] else ""
         return [UNVERIFIED + empty]
-
-    def _derived(self) -> dict[str, Any]:
-        slacks = {"printed_slack": self.printed - self.left, "repaired_slack": self.repaired - self.left}
-        return {**slacks, "vacuous": self.vacuous}
 
 
 def theorem_2(
@@ -178,7 +173,7 @@ def theorem_2(
 
 
 @dataclass(frozen=True, eq=False)
-class Theorem3(Report):
+class Theorem3(BoundReport):
     """Both sides of Theorem 3."""
 
     gamma: float
@@ -191,11 +186,12 @@ class Theorem3(Report):
     printed: float
     derived: float
     constant_verified: bool = False
+    forms = ("printed", "derived")
 
     @property
-    def vacuous(self) -> dict[str, bool]:
-        """For each form, whether its bound on normalised values is one or more."""
-        return {"printed": self.printed >= 1.0, "derived": self.derived >= 1.0}
+    def largest(self) -> float:
+        """One: values are normalised."""
+        return 1.0
 
     def _title(self) -> str:
         return f"Theorem 3 after {self.episodes:,} episodes, gamma {self.gamma:g}, constant {self.constant:g}"
@@ -211,12 +207,6 @@ class Theorem3(Report):
 
     def _notes(self) -> list[str]:
         return [UNVERIFIED, *(f"The {form} bound is vacuous." for form, empty in self.vacuous.items() if empty)]
-
-    def _derived(self) -> dict[str, Any]:
-        if self.left is None:
-            return {"vacuous": self.vacuous}
-        slacks = {"printed_slack": self.printed - self.left, "derived_slack": self.derived - self.left}
-        return {**slacks, "vacuous": self.vacuous}
 
 
 def theorem_3(
