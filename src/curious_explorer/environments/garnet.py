@@ -22,11 +22,8 @@ def garnet(
     """A random MDP from a seed, started in state 0.
 
     Args:
-        num_states: how many states.
-        num_actions: how many actions in each.
         branching: how many successors are drawn for each pair; draws that coincide are merged.
         reward_sparsity: the probability that a state pays nothing.
-        seed: what it is drawn from.
     """
     num_states = check_count(num_states, "num_states", least=1)
     num_actions = check_count(num_actions, "num_actions", least=1)

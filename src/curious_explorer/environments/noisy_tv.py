@@ -36,8 +36,6 @@ def noisy_tv(
 
     Args:
         screens: how many different pictures the TV shows.
-        height: how many rows.
-        width: how many columns.
         tv: row and column of the TV's cell, which is neither the start nor the goal.
         permute_actions: seed for the action labels of each state; None keeps the same meaning everywhere.
     """

@@ -44,11 +44,9 @@ def one_way_maze(
     """A random maze of ``height * width`` cells with four actions.
 
     Args:
-        height: how many rows.
         width: how many columns; as many as rows if None.
         doors: which share of the passages opens in one direction only.
         loops: which share of the walls that the tree leaves is opened.
-        seed: what the maze is drawn from.
         permute_actions: seed for the action labels of each state; None keeps the same meaning everywhere.
     """
     height = check_count(height, "height", least=2)

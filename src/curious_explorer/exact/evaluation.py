@@ -30,9 +30,7 @@ def evaluate(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, rewards: ArrayL
     """The normalised value of a policy in every state, shape (S,).
 
     Args:
-        mdp: the MDP.
         policy: action probabilities, shape (S, A).
-        gamma: discount, in [0, 1).
         rewards: a finite (S, A) table to use in place of the MDP's own rewards.
     """
     return evaluation_report(mdp, policy, gamma=gamma, rewards=rewards).values

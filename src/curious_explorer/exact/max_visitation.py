@@ -43,8 +43,6 @@ def max_visitation(
     """The largest discounted visitation of each state over all policies, shape (S,) or that of ``targets``.
 
     Args:
-        mdp: the MDP.
-        gamma: discount, in [0, 1).
         start: a state or a distribution mu; the MDP's own start if None.
         targets: the states of interest; all of them if None, which is refused above `MOST_STATES` states.
     """

@@ -118,8 +118,6 @@ def solve(mdp: FiniteMDP, *, gamma: float, rewards: ArrayLike | None = None, met
     """Optimal values and an optimal policy.
 
     Args:
-        mdp: the MDP.
-        gamma: discount, in [0, 1).
         rewards: a finite (S, A) table to use in place of the MDP's own rewards.
         method: one of `METHODS`, or None to let structure, size and progress decide.
     """

@@ -28,9 +28,7 @@ def visitation(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float, start: int | 
     """The discounted visitation of a policy, shape (S,), summing to one.
 
     Args:
-        mdp: the MDP.
         policy: action probabilities, shape (S, A).
-        gamma: discount, in [0, 1).
         start: a state or a distribution mu; the MDP's own start if None.
     """
     return visitation_report(mdp, policy, gamma=gamma, start=start).values

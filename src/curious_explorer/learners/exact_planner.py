@@ -24,12 +24,10 @@ class Planner:
     """An exactly optimal policy for whatever reward is asked for, ties split evenly.
 
     One policy is optimal from every state, so where episodes would begin does not matter.
-
-    Args:
-        mdp: the model of the world that it will be called with.
     """
 
     mdp: FiniteMDP
+    """The model of the world that it will be called with."""
 
     def __call__(
         self,

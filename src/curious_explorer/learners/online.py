@@ -106,7 +106,6 @@ class OnlineAgent:
     If somebody else acts in the world between two calls, the episode in progress is given up.
 
     Args:
-        world: where to act.
         gamma: the discount of the returns that are reported, and of Q-learning.
         horizon: after how many steps an episode is given up for the next one.
         reset: where episodes begin; the start distribution if None.
@@ -130,7 +129,6 @@ class OnlineAgent:
         """Act by a policy until it is worth thinking again.
 
         Args:
-            policy: action probabilities, shape (S, A).
             max_samples: how many steps to take at most, roll-ins included.
             quota: shape (S, A): come back as soon as a pair has been tried this often during the call.
             max_episodes: come back when this many episodes have ended.

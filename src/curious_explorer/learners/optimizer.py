@@ -89,9 +89,7 @@ class Optimizer(Protocol):
         """Learn a policy.
 
         Args:
-            world: where to act.
             reset: where episodes begin; the world's own start if None.
-            gamma: the discount.
             reward: what to learn for; the world's own reward if None.
             budget: the most steps that may be taken, roll-ins included; the optimizer's own default if None.
             watch: called with the policy and the steps so far, whenever there is a new policy. Whoever calls an

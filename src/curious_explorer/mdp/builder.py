@@ -197,9 +197,7 @@ class StateHandle(_GoingOn):
     def action(self, name: str, reward: float | None = None) -> ActionHandle:
         """Go on with an action of this state, new or already known.
 
-        Args:
-            name: the action.
-            reward: what the pair pays wherever it leads (0 if never given); or give rewards in `ActionHandle.to`.
+        ``reward`` is what the pair pays wherever it leads (0 if never given); or give rewards in `ActionHandle.to`.
         """
         return self._builder._open_pair(self._state, name, reward)
 

@@ -76,17 +76,14 @@ def draw_mdp(
     """Draw the graph of an MDP and return the axes.
 
     Args:
-        mdp: what to draw.
         ax: where to draw; a new figure of a fitting size if None.
         values: one number for each state, shape (S,), shown as its colour, with a colour bar.
-        cmap: Matplotlib's colour map for the values.
         vmin: the value at the low end of the colour map; the smallest of ``values`` if None.
         vmax: the value at the high end of the colour map; the largest of ``values`` if None.
         values_label: what the colour bar measures.
         colorbar: whether to draw one; panels that share their colours need only one.
         positions: where the states are, shape (S, 2), such as `layout_states` returns (computed if None).
         path: also save the figure there; the ending decides the format (png, pdf, svg).
-        title: a title for the axes.
         max_states: refuse larger MDPs, whose drawing nobody could read.
     """
     if mdp.num_states > max_states:

@@ -81,7 +81,6 @@ def load_mdp(kind: type[FiniteMDP], path: str | Path, *, mmap: bool = False, che
 
     Args:
         kind: `FiniteMDP`, which has this as `FiniteMDP.load`.
-        path: the file.
         mmap: whether to map the arrays of an ``.npz`` file into memory instead of reading them: ready at once, however
             large; pages are read when they are used, and shared between processes.
         check: whether to look at every byte (checksums, and that it is a valid MDP). By default a mapped file is not

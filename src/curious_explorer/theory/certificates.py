@@ -142,11 +142,9 @@ def certify(
 
     Args:
         world: the world that was explored; every step is counted in ``world.samples``.
-        exploration: what `explore` returned.
         delta: the probability with which the samples may mislead.
         epsilon: eps_n, how far from optimal the optimizer is assumed to be in that round (normalised, from its resets,
             for the curiosity reward alone). It has to be stated; there is no default.
-        visits: how many walks to draw.
         round_number: which round's K_n; the last if None. Choose it before looking at any certificate.
         optimizer_delta: the probability with which the optimizer may miss epsilon; lowers the confidence.
         gamma: if given, checked to be the exploration's own.
@@ -245,7 +243,6 @@ def visit_margins(
     """Margins for all states and all rounds at once, with confidence ``1 - delta``.
 
     Args:
-        num_states: |S|.
         thresholds: beta_n, one for each round.
         visits: m, how many fresh visits each round makes.
         delta: how likely any of them may be to fail.

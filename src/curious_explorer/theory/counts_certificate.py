@@ -136,7 +136,6 @@ def certify_counts(
     """Certify from counted transitions how often any policy can visit a set of states.
 
     Args:
-        world: where the counts come from.
         counts: the transitions, or an exploration made with ``record=True``, all of whose rounds are used.
         delta: the probability with which the samples may mislead.
         poorly_visited: K, a mask or state indices; an exploration's last K_n if None.

@@ -121,10 +121,8 @@ def mismatch_free(
 
     Args:
         mdp: the MDP, with the rewards that were learned for.
-        policy: pi, of shape (S, A).
         reset: mu, where learning started: a reset model, a distribution, a state, or None for rho.
         poorly_visited: K, as a mask or state indices; any set will do.
-        gamma: the discount.
         barrier: lambda, the weight of the log-barrier.
 
     Raises:
@@ -176,12 +174,8 @@ def mismatch_free_bound(
     """The bound on V*(rho) - V^pi(rho), not normalised, from what can be known without the model.
 
     Args:
-        num_states: |S|.
-        num_actions: |A|.
-        gamma: the discount.
         mass: an upper bound on max_pi d_rho^pi(K), such as a certificate's limit.
         floor: a lower bound on mu outside K.
-        barrier: lambda.
         gradient: an upper bound on the largest gradient entry; lambda / (2 |S| |A|) if None.
     """
     gamma = check_gamma(gamma)

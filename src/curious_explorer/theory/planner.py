@@ -147,7 +147,6 @@ def plan(
 
     Args:
         mdp: the MDP, or only |S|, the number of its states.
-        gamma: the discount.
         eta: the mass that poorly visited states may have at the end, in (0, 1).
         delta: the probability with which visits may mislead.
         epsilon: how far from optimal the optimizer may be, in every round.
@@ -202,18 +201,13 @@ def assess(
     delta: float | None = None,
     exploitative_factor: float | None = None,
 ) -> Assessment:
-    """What Theorem 1 promises before a run with these settings, and plainly whether that is nothing.
+    """What Theorem 1 promises before a run with these settings, and plainly whether that is nothing; see also `plan`.
 
     Args:
-        mdp: the MDP, or only |S|.
-        gamma: the discount.
         beta: the schedule's number.
-        rounds: N.
         schedule: "linear" for beta (n + 1), "paper_linear" for beta n, or "constant".
-        epsilon: how far from optimal the optimizer may be.
         visits: how many visits a round makes; exact visitation is assumed if None.
         delta: the probability with which visits may mislead; needed with ``visits``.
-        exploitative_factor: e, if it is known.
     """
     gamma, beta = check_gamma(gamma), check_positive(beta, "beta")
     rounds, epsilon = check_count(rounds, "rounds", least=1), check_not_negative(epsilon, "epsilon")

@@ -93,7 +93,6 @@ def mismatch_coefficient(
     """max_s d_rho^{pi*}(s) / mu(s), infinite where mu misses a state that pi* visits.
 
     Args:
-        mdp: the MDP.
         reset: mu: a reset model, a distribution, a state, or None for rho. A reset model keeps its own discount.
         gamma: the discount of d and of pi*.
         rewards: an (S, A) table in place of the MDP's own, for which pi* is optimal.
@@ -152,7 +151,6 @@ def coverage(
     """How well a reset model or distribution covers the states that can be reached.
 
     Args:
-        mdp: the MDP.
         reset: a reset model, a distribution, a state, or None for rho.
         floor: what counts as covered; half the uniform share, 1 / (2 |S|), if None.
         states: a mask or indices of the states of interest; those reachable from rho if None.
@@ -188,8 +186,6 @@ def hitting_times(mdp: FiniteMDP, *, gamma: float, targets: ArrayLike | None = N
     """Effective hitting times t(x, s) of every target from every state, shape (S, targets); infinite if unreachable.
 
     Args:
-        mdp: the MDP.
-        gamma: the discount, in (0, 1).
         targets: state indices; all states if None, which is refused above 2,000.
     """
     gamma = check_gamma(gamma)
@@ -259,12 +255,9 @@ def exploitative_factor_bound(
     """Bound e = sum_s max_pi d_rho^pi(s) without solving a problem for each state.
 
     Args:
-        mdp: the MDP, of any size.
-        gamma: the discount.
         targets: how many states to sample and solve exactly for a tighter interval that holds with confidence
             ``1 - delta``; none by default. Each costs about one solution of the MDP.
         delta: how likely that interval may be to miss.
-        seed: what targets are drawn from.
     """
     gamma = check_gamma(gamma)
     targets = check_count(targets, "targets")

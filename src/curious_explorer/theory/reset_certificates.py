@@ -209,8 +209,6 @@ def certify_arrivals(
 
     Args:
         world: where to walk; every step is counted in ``world.samples``.
-        reset_model: whose roll-ins.
-        count: how many roll-ins to walk.
         delta: the probability with which they may mislead.
         max_steps: L, after which a roll-in is cut; None walks it to its end.
         terminal: a mask or indices of states in which nothing can be done; needed only where an episode may start in
@@ -299,14 +297,11 @@ def certify_training(
 
     Args:
         world: where to walk; its states must be Markov.
-        reset_model: where training begins.
         counts: recorded transitions, or an exploration that has them; not needed if roll-ins reach every state.
         delta: the probability with which samples may mislead.
-        count: how many roll-ins to walk.
         barrier: lambda, the weight of the log-barrier.
         gamma: the discount of training; the reset model's own if None.
         start: rho, if it is known: a state or a distribution.
-        terminal: a mask or indices of states known to be terminal.
 
     Raises:
         CertificateError: if cells may merge observations, or if the limit would be one or more.

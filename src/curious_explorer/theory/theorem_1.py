@@ -123,8 +123,6 @@ def theorem_1(
     """Both sides of Theorem 1, in all forms, for an exploration of a known MDP.
 
     Args:
-        mdp: the MDP that was explored.
-        exploration: what `explore` returned.
         epsilons: eps_n for each round (or one number for all) as guaranteed by the optimizer; exact ones if None.
         margins: tau_n for each round, to be added to thresholds in the repaired form instead of what the model shows.
         gamma: if given, checked to be the exploration's own.

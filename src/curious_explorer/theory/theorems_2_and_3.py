@@ -128,12 +128,9 @@ def theorem_2(
     """Both sides of Theorem 2 for an exploration with REINFORCE.
 
     Args:
-        mdp: the MDP that was explored.
-        exploration: what `explore` returned.
         episodes: i(n), the episodes of each round, or one number for all.
         delta: the probability with which the statement may fail.
         constant: C, which nobody states.
-        gamma: if given, checked to be the exploration's own.
     """
     gamma = check_exploration(exploration, mdp, gamma)
     rounds = len(exploration.rounds)
@@ -224,8 +221,6 @@ def theorem_3(
     Args:
         mdp: the MDP, with the rewards to be learned for.
         reset: where episodes begin: a reset model, a distribution, a state, or None for rho.
-        gamma: the discount.
-        episodes: i, how many episodes are run.
         delta: the probability with which the statement may fail.
         constant: C, which nobody states.
         policy: what was learned, for the left side; left out if None.

@@ -67,8 +67,6 @@ class EpisodeAccumulator:
     Args:
         policy: whose episodes they are; one that sees observations leaves no advantages, since its actions have no
             numbers to be credited under.
-        batch: what was asked for.
-        shape: how many states and actions there are.
         source: who to blame for a reward that is no number.
     """
 

@@ -46,7 +46,6 @@ def visit(
         world: where to walk; each step is counted in ``world.samples``.
         policy: action probabilities, shape (S, A), or a policy that sees observations.
         gamma: the walk stops with probability ``1 - gamma`` before each step.
-        count: how many walks.
         reset: where walks begin; the world's start distribution if None.
     """
     gamma = check_gamma(gamma)
