@@ -24,17 +24,15 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Mask
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task, learning_curve, tally
+from curious_explorer.learners.optimizer import OptimizerResult, Task, TaskOptimizer, Watch, learning_curve, tally
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import PartialPlan, plan_with_unknown
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
-from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
 
 
-class ModelBased:
+class ModelBased(TaskOptimizer):
     """R-MAX in batches, for any reward, with a memory (`model`); see the module for what it does.
 
     Args:
@@ -76,18 +74,8 @@ class ModelBased:
     def __repr__(self) -> str:
         return f"ModelBased({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Learn a policy; see `Optimizer`."""
-        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+    def learn(self, world: World, task: Task, watch: Watch) -> OptimizerResult:
+        """Plan, run, count, until nothing unknown is worth going to or the budget is spent."""
         model = self._model_of(world)
         values = np.zeros(world.num_states)
         used, run, idle = 0, 0, 0
@@ -96,8 +84,7 @@ class ModelBased:
         occupancy = None
         now = self._plan(model, task, values)
         while len(curve) < self.updates and idle < self.patience and used != task.budget:
-            if watch is not None:
-                watch(now.policy, used)
+            watch(now.policy, used)
             if not now.leads_to_unknown and model.tries.any():
                 break
             left = None if task.budget is None else task.budget - used

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curious_explorer.learners.optimizer import OptimizerResult, Watch, check_task, learning_curve
+from curious_explorer.learners.optimizer import OptimizerResult, Task, TaskOptimizer, Watch, learning_curve
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.planning import plan_with_unknown
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import frozen
-from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import Reward, TransitionCounts, World
+from curious_explorer.worlds.world import TransitionCounts, World
 
 
 @dataclass(frozen=True, eq=False)
-class OffPolicy:
+class OffPolicy(TaskOptimizer):
     """The best policy for recorded transitions; takes no step.
 
     The records do not say which states are terminal nor what those pay: a state that was entered and never left counts
@@ -46,18 +44,8 @@ class OffPolicy:
                     f"table {number} of transitions is None: nothing was recorded; explore with record=True"
                 )
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Plan on the records; see `Optimizer`. Takes no step."""
-        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+    def learn(self, world: World, task: Task, watch: Watch) -> OptimizerResult:
+        """Plan on the records; takes no step."""
         model = CountedModel(world.num_states, world.num_actions)
         for number, table in enumerate(self.seen):
             assert table is not None
@@ -67,8 +55,7 @@ class OffPolicy:
         best = plan_with_unknown(
             model, gamma=task.gamma, reward=task.reward, known_after=self.known_after, hopeful=False
         )
-        if watch is not None:
-            watch(best.policy, 0)
+        watch(best.policy, 0)
         return OptimizerResult(policy=frozen(best.policy), samples=0, curve=learning_curve([]))
 
 

@@ -6,6 +6,7 @@ An optimizer touches the world through `World` alone: it restarts (by the reset 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -124,6 +125,32 @@ def check_task(
                 f"has {shape[0]} and {shape[1]}; explore this world to get a reset model for it"
             )
     return task
+
+
+class TaskOptimizer(ABC):
+    """An `Optimizer` whose task is checked before it begins; a subclass says in `learn` what it does then."""
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Learn a policy; see `Optimizer`."""
+        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        return self.learn(world, task, watch or _unwatched)
+
+    @abstractmethod
+    def learn(self, world: World, task: Task, watch: Watch) -> OptimizerResult:
+        """Learn a policy for a task that was checked, and show every new one to ``watch``."""
+
+
+def _unwatched(policy: KnownPolicy, samples: int) -> None:
+    pass
 
 
 def learning_curve(entries: Sequence[tuple[int, float, int]]) -> LearningCurve:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,12 +34,10 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.learners.actor_critic import default_horizon
-from curious_explorer.learners.optimizer import OptimizerResult, Task, check_task, learning_curve, tally
+from curious_explorer.learners.optimizer import OptimizerResult, Task, TaskOptimizer, Watch, learning_curve, tally
 from curious_explorer.validation import check_count, check_gamma, check_seed
 from curious_explorer.worlds.policies import frozen
-from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
+from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, World
 
 CHOOSING_SHARE = 0.2
 """How much of a budget may go into choosing among the iterates drawn."""
@@ -63,7 +61,7 @@ class Phase(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoryReinforce:
+class TheoryReinforce(TaskOptimizer):
     """REINFORCE with everything set by theory; made by `Reinforce.theory`. See the module for the formulas."""
 
     phases: int = 11
@@ -148,18 +146,8 @@ class TheoryReinforce:
 
     # Learning -----------------------------------------------------------------------------------------------------
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Callable[[Floats, int], None] | None = None,
-    ) -> OptimizerResult:
-        """Learn a policy; see `Optimizer`. A budget covers the choice among iterates too."""
-        task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+    def learn(self, world: World, task: Task, watch: Watch) -> OptimizerResult:
+        """Ascend phase after phase, then choose among iterates; a budget covers the choice, too."""
         for_learning = None if task.budget is None else task.budget - self._kept_for_choosing(task)
         random = np.random.default_rng(self.seed)
         logits = np.zeros((world.num_states, world.num_actions))
@@ -174,8 +162,7 @@ class TheoryReinforce:
                 policy = softmax(logits)
             if used == for_learning:
                 break
-            if watch is not None:
-                watch(policy, used)
+            watch(policy, used)
             left = None if for_learning is None else for_learning - used
             weight = barrier_weight(2**phase, task.gamma)
             gradient, batch = self.gradient(world, policy, task, update, weight, left)
