@@ -6,8 +6,8 @@ docs/explorers.md has, with 1,000,000, at seeds that it does not use either. On 
 eight of the sixteen settings, so cct/18 and dcl/18 with 1,500,000 steps were named next. The rule, too, was there
 first: most runs that end with 0.95 of the best value, over all problems; of equals the one with the highest mean value
 in the end, to three digits; of equals the one that explores less. On six seeds that left four settings of PC-PG equal,
-so the four best of each method are run again on twenty others, and those decide; then the share of a round that measures
-is chosen on the same twenty. What it says is frozen as the defaults of `PCPG` and `MaxEnt`.
+so the four best of each method are run again on twenty others, and those decide, and then on the share of a round that
+measures. What it says is frozen as the defaults of `PCPG` and `MaxEnt`.
 """
 
 from __future__ import annotations

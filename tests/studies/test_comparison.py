@@ -128,6 +128,30 @@ def test_runs_that_never_got_there_lose_and_tie_among_themselves():
     assert high == math.inf
 
 
+def test_difference_interval_is_newcombes():
+    # Newcombe (1998), Table II, method 10: 56/70 against 48/80, and 10/10 against 0/20 and 0/10.
+    for (one, of_one), (other, of_other), low, high in (
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+        ((10, 10), (0, 10), 0.6075, 1.0),
+    ):
+        first, second = (np.repeat([1.0, 0.0], [k, n - k]) for k, n in ((one, of_one), (other, of_other)))
+        assert statistics.difference_interval(first, second) == pytest.approx((low, high), abs=6e-5)
+        assert statistics.difference_interval(second, first) == pytest.approx((-high, -low), abs=6e-5)
+    with pytest.raises(ValueError, match=r"worse has shape \(0,\)"):
+        statistics.difference_interval([1.0], [])
+
+
+def test_difference_interval_misses_no_more_than_it_says():
+    random, true = np.random.default_rng(0), 0.3
+    missed = 0
+    for _ in range(2_000):
+        low, high = statistics.difference_interval(random.beta(1.2, 0.8, size=10), random.beta(0.6, 1.4, size=10))
+        missed += not low <= true <= high
+    assert missed / 2_000 < 0.05
+
+
 def test_performance_profile_by_counting():
     scores = np.array([[0.2, 1.0], [0.9, 0.5]])
     # More than tau, as in rliable: a score of 0.5 does not count at 0.5.

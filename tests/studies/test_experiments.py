@@ -12,6 +12,7 @@ from curious_explorer.studies.paper_results import (
     NOT_REPRODUCED,
     PAST,
     REPRODUCED,
+    WEAKER,
     ExperimentResults,
     curves_csv,
     judge,
@@ -19,11 +20,13 @@ from curious_explorer.studies.paper_results import (
     paper_says,
     reached_shares,
     results_csv,
+    size_of,
     summarize,
     value_at,
 )
 from curious_explorer.studies.paper_run import ARMS, run_experiment
 from curious_explorer.studies.runner import safe_name
+from curious_explorer.studies.statistics import difference_interval
 
 SMALL = ExperimentSettings(
     gamma=0.9, rounds=3, exploring=TRPO(updates=5), learning=TRPO(updates=70, episodes=10), visits=200
@@ -204,16 +207,40 @@ def test_returns_are_what_is_drawn_and_shown(runs):
     assert result.bound("theorem_1_left") == pytest.approx(np.mean([run.bounds["theorem_1_left"] for run in runs]))
 
 
+def seeds(solved: int, many: int = 10) -> np.ndarray:
+    """Values of so many seeds, so many of which get everything."""
+    return np.repeat([1.0, 0.0], [solved, many - solved])
+
+
+@pytest.mark.parametrize(
+    ("with_ce", "without_ce", "size"),
+    [
+        *[(1, 0, "no gain"), (3, 0, "no gain"), (4, 0, "moderate gain"), (5, 0, "clear gain"), (7, 0, "big gain")],
+        *[(10, 6, "moderate gain"), (10, 10, "no gain"), (8, 6, "no gain"), (0, 10, "no gain")],
+    ],
+)
+def test_the_size_of_a_gain_is_what_its_interval_leaves(with_ce, without_ce, size):
+    assert size_of(difference_interval(seeds(with_ce), seeds(without_ce))) == size
+
+
 def test_findings_are_judged_at_the_papers_episodes():
     assert paper_says(Experiment("cct", 20, "reinforce")) == "no reward at all"
     assert paper_says(Experiment("cct", 7, "trpo")) == ""
-    assert judge("no gain", (1.0, 0.98), (1.0, 1.0)) == REPRODUCED
-    assert judge("no gain", (1.0, 0.5), (1.0, 1.0)) == NOT_REPRODUCED
-    assert judge("clear gain", (0.9, 0.3), (1.0, 1.0)) == REPRODUCED
-    assert judge("big gain", (0.3, 0.3), (1.0, 0.0)) == NOT_REPRODUCED
-    assert judge("no reward at all", (0.0, 0.0), (0.99, 0.0)) == PAST
-    assert judge("no reward at all", (0.0, 0.0), (0.0, 0.0)) == REPRODUCED
-    assert judge("no reward at all", (0.0, 0.0), (0.9, 0.9)) == NOT_REPRODUCED
+    nothing, everything = (seeds(0), seeds(0)), (seeds(10), seeds(10))
+    assert judge("", everything, everything) == ""
+    assert judge("no gain", (seeds(10), np.full(10, 0.98)), everything) == REPRODUCED
+    assert judge("no gain", (seeds(10), seeds(5)), everything) == NOT_REPRODUCED
+    assert judge("no gain", (seeds(10), seeds(9)), everything) == NOT_REPRODUCED  # 0.1 is visible
+    assert judge("clear gain", (seeds(9), seeds(3)), everything) == REPRODUCED
+    assert judge("moderate gain", (seeds(10), seeds(0)), everything) == REPRODUCED  # more than it says
+    assert judge("big gain", (seeds(1), seeds(0)), everything) == NOT_REPRODUCED  # one lucky seed in ten
+    assert judge("big gain", (seeds(4), seeds(0)), everything) == WEAKER
+    assert judge("big gain", (seeds(2, 2), seeds(0, 2)), everything) == WEAKER  # two seeds prove little
+    assert judge("big gain", (seeds(3), seeds(3)), (seeds(10), seeds(0))) == NOT_REPRODUCED
+    assert judge("no reward at all", nothing, (seeds(10), seeds(0))) == PAST
+    assert judge("no reward at all", nothing, (seeds(1), seeds(0))) == NOT_REPRODUCED  # some reward, no certain gain
+    assert judge("no reward at all", nothing, nothing) == REPRODUCED
+    assert judge("no reward at all", nothing, (seeds(9), seeds(9))) == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
     """The table, where the time went, and where to look."""
     from rich.table import Table
 
-    from curious_explorer.studies.paper_results import NOT_REPRODUCED, PAST, REPRODUCED, by_experiment, with_verdict
+    from curious_explorer.studies.paper_results import VERDICTS, by_experiment, with_verdict
 
     results = by_experiment(result.runs)
     table = Table(
@@ -125,7 +125,7 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
         with_ce, *without = (f"{spread.mean:.3f} ± {spread.std:.3f}" for spread in each.spreads.values())
         table.add_row(each.experiment.name, with_ce, f"{each.spreads['with_ce'].min:.3f}", *without)
     console.print(table)
-    for verdict in (REPRODUCED, PAST, NOT_REPRODUCED):
+    for verdict in VERDICTS:
         told = [f"{each.experiment.name} ({each.finding.paper})" for each in with_verdict(results, verdict)]
         if told:
             console.print(f"What the paper says CE brings, {verdict}: {', '.join(told)}.", markup=False)

@@ -4,13 +4,16 @@
 settings and seeds.
 
 The paper has plots only, of returns by learning episode, 2,400 of them. So what it says about an experiment is judged
-there (`Finding`): by the means over seeds with and without CE after 2,400 learning episodes. Where the paper saw no
-reward at all, the end of learning counts too: that is where these runs may go past it.
+there (`Finding`): by how much more the policy is worth with CE than without it after 2,400 learning episodes. A gain
+counts as one if its 95% interval over seeds (`difference_interval`) excludes zero, and is as large as the lower end of
+that says, so that one lucky seed in ten is no gain and four in ten no big one. Where the paper saw no reward at all,
+the end of learning counts too: that is where these runs may go past it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -25,6 +28,7 @@ from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.studies.paper_experiments import PAPER_EPISODES, Experiment
 from curious_explorer.studies.paper_run import ARMS, ExperimentRun
 from curious_explorer.studies.runner import csv_text
+from curious_explorer.studies.statistics import difference_interval
 
 CSV_COLUMNS = (
     *("env", "depth", "optimizer", "gamma", "beta", "seed", "arm"),
@@ -34,9 +38,13 @@ DRAWN_ARMS = ("with_ce", "without_ce_total_budget")
 """The two learners that are drawn and judged: with CE, and without it at all the steps."""
 CURVE_POINTS = 121
 NO_GAIN, MODERATE, CLEAR, BIG, NO_REWARD = "no gain", "moderate gain", "clear gain", "big gain", "no reward at all"
-REPRODUCED, NOT_REPRODUCED, PAST = "reproduced", "not reproduced", "past the paper"
+REPRODUCED, WEAKER, NOT_REPRODUCED, PAST = "reproduced", "weaker", "not reproduced", "past the paper"
+VERDICTS = (REPRODUCED, PAST, WEAKER, NOT_REPRODUCED)
 VISIBLE = 0.05
 """A difference of means, in fractions of the optimum, that a reader of the paper's plots would see."""
+SIZES = {NO_GAIN: -math.inf, MODERATE: 0.0, CLEAR: VISIBLE, BIG: 0.25}
+"""What the lower end of a gain's interval must exceed for the paper's words. With ten seeds, none of which gets there
+without CE, a moderate gain takes four with it, a clear one five and a big one seven."""
 
 
 class Spread(NamedTuple):
@@ -75,14 +83,19 @@ class Finding(NamedTuple):
     """The same at the end of learning."""
     end_without_ce: float
     """Without CE, at all the steps."""
+    gain: tuple[float, float]
+    """95% interval of the difference after 2,400 learning episodes."""
+    end_gain: tuple[float, float]
+    """The same at the end of learning."""
     verdict: str
-    """One of the three words above, or empty."""
+    """One of `VERDICTS`, or empty."""
 
     @property
     def sentence(self) -> str:
         """What was found, in words."""
         return (
-            f"{self.without_ce:.0%} without and {self.with_ce:.0%} with CE after {PAPER_EPISODES:,} episodes; "
+            f"{self.without_ce:.0%} without and {self.with_ce:.0%} with CE after {PAPER_EPISODES:,} episodes "
+            f"({size_of(self.gain)}: {self.gain[0]:+.2f} to {self.gain[1]:+.2f}); "
             f"{self.end_without_ce:.0%} and {self.end_with_ce:.0%} at the end"
         )
 
@@ -146,11 +159,15 @@ class ExperimentResults:
     @cached_property
     def finding(self) -> Finding:
         """What the paper says, and whether these runs say the same."""
-        with_ce, without_ce = (float(value_at(self.runs, arm, PAPER_EPISODES).mean()) for arm in DRAWN_ARMS)
-        end_with_ce, end_without_ce = (self.spreads[arm].mean for arm in DRAWN_ARMS)
         paper = paper_says(self.experiment)
-        verdict = judge(paper, (with_ce, without_ce), (end_with_ce, end_without_ce))
-        return Finding(paper, with_ce, without_ce, end_with_ce, end_without_ce, verdict)
+        # An exact value can exceed the exact optimum by the last digit.
+        at_paper = [value_at(self.runs, arm, PAPER_EPISODES).clip(0.0, 1.0) for arm in DRAWN_ARMS]
+        at_end = [np.clip(self.spreads[arm].values, 0.0, 1.0) for arm in DRAWN_ARMS]
+        with_ce, without_ce = (float(values.mean()) for values in at_paper)
+        end_with_ce, end_without_ce = (self.spreads[arm].mean for arm in DRAWN_ARMS)
+        gain, end_gain = difference_interval(*at_paper), difference_interval(*at_end)
+        verdict = judge(paper, at_paper, at_end)
+        return Finding(paper, with_ce, without_ce, end_with_ce, end_without_ce, gain, end_gain, verdict)
 
     def bound(self, name: str) -> float | None:
         """The mean over seeds of a figure of the theory (see `theory_of`); None if a seed has none."""
@@ -223,17 +240,30 @@ def paper_says(experiment: Experiment) -> str:
     return ""
 
 
-def judge(paper: str, at_paper: tuple[float, float], at_end: tuple[float, float]) -> str:
-    """Whether means agree with what the paper reports; each pair is with CE and without it."""
-    gain, end_gain = at_paper[0] - at_paper[1], at_end[0] - at_end[1]
+def size_of(gain: tuple[float, float]) -> str:
+    """The largest of the paper's words that the lower end of a gain's interval allows."""
+    return [word for word, least in SIZES.items() if gain[0] > least][-1]
+
+
+def judge(paper: str, at_paper: Sequence[Floats], at_end: Sequence[Floats]) -> str:
+    """Whether the seeds agree with what the paper reports; each pair is with CE and without it, (seeds,) each.
+
+    Where it reports no gain the means must be close, too: few seeds have intervals that contain everything.
+    """
     if paper == "":
         return ""
+    found = size_of(difference_interval(*at_paper))
     if paper == NO_REWARD:
-        if max(*at_paper, *at_end) <= VISIBLE:
+        if max(float(values.mean()) for values in (*at_paper, *at_end)) <= VISIBLE:
             return REPRODUCED
-        return PAST if max(gain, end_gain) > VISIBLE else NOT_REPRODUCED
-    agrees = abs(gain) <= VISIBLE if paper == NO_GAIN else gain > VISIBLE
-    return REPRODUCED if agrees else NOT_REPRODUCED
+        sizes = {found, size_of(difference_interval(*at_end))}
+        return NOT_REPRODUCED if sizes == {NO_GAIN} else PAST
+    if paper == NO_GAIN:
+        close = abs(float(at_paper[0].mean() - at_paper[1].mean())) <= VISIBLE
+        return REPRODUCED if close and found == NO_GAIN else NOT_REPRODUCED
+    if found == NO_GAIN:
+        return NOT_REPRODUCED
+    return REPRODUCED if SIZES[found] >= SIZES[paper] else WEAKER
 
 
 def summarize(runs: Sequence[ExperimentRun]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Scores come as an array of shape (runs, tasks): a row is a seed, a column an env
   resample has as many runs of each task as there were.
 - `probability_of_improvement`: how likely a run of X is better than a run of Y on a task, ties counting one half,
   averaged over tasks; per task it is the Mann-Whitney U statistic divided by the number of pairs.
+- `difference_interval`: by how much the mean of one set of scores in [0, 1] exceeds that of another, for few runs.
 - `performance_profile`: the share of runs whose score is more than tau, as a function of tau.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import trim_mean
+from scipy.stats import norm, trim_mean
 
 from curious_explorer.arrays import Floats, Integers
 
@@ -120,6 +121,38 @@ def _wins(left: Floats, right: Floats) -> Floats:
     pairs = left[:, :, None, :], right[:, None, :, :]
     wins: Floats = ((pairs[0] > pairs[1]) + 0.5 * (pairs[0] == pairs[1])).mean(axis=(1, 2, 3))
     return wins
+
+
+def difference_interval(better: ArrayLike, worse: ArrayLike) -> tuple[float, float]:
+    """Newcombe's 95% interval of the mean of X minus the mean of Y, scores in [0, 1] of shape (runs,) each.
+
+    Each mean has a Wilson score interval, and the two distances to the far ends are added as squares (Newcombe 1998,
+    method 10). It is meant for shares of runs, whose variance is the largest that scores of a given mean can have, so
+    it is on the safe side for others. A bootstrap interval is not: where all runs agree, two of them as well as two
+    hundred, it has no width.
+    """
+    lows, highs, means = [], [], []
+    for name, given in (("better", better), ("worse", worse)):
+        scores = np.asarray(given, dtype=np.float64)
+        if scores.ndim != 1 or scores.size == 0 or not ((scores >= 0.0) & (scores <= 1.0)).all():
+            raise ValueError(f"{name} has shape {scores.shape}, expected (runs,), at least one, each in [0, 1]")
+        low, high = _wilson_interval(float(scores.mean()), scores.size)
+        lows.append(low)
+        highs.append(high)
+        means.append(float(scores.mean()))
+    gain = means[0] - means[1]
+    below = np.hypot(means[0] - lows[0], highs[1] - means[1])
+    above = np.hypot(highs[0] - means[0], means[1] - lows[1])
+    return float(gain - below), float(gain + above)
+
+
+def _wilson_interval(mean: float, runs: int) -> tuple[float, float]:
+    """The means p for which the observed one is not too far away: |mean - p| <= z sqrt(p (1 - p) / runs)."""
+    squared = float(norm.ppf(0.5 * (1.0 + CONFIDENCE))) ** 2
+    middle = (mean + 0.5 * squared / runs) / (1.0 + squared / runs)
+    variance = mean * (1.0 - mean) / runs + 0.25 * squared / runs**2
+    width = float(np.sqrt(squared * variance)) / (1.0 + squared / runs)
+    return min(middle - width, mean), max(middle + width, mean)
 
 
 def performance_profile(scores: ArrayLike, taus: ArrayLike) -> Floats:

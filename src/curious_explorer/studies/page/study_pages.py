@@ -29,13 +29,16 @@ from curious_explorer.studies.page.page_assembly import (
 )
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import (
+    NO_GAIN,
     NOT_REPRODUCED,
     PAST,
     REPRODUCED,
-    VISIBLE,
+    VERDICTS,
+    WEAKER,
     ExperimentResults,
     Finding,
     Spread,
+    size_of,
     with_verdict,
 )
 
@@ -86,10 +89,7 @@ def reproduction_html(
 
 def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
     """The result in a few sentences."""
-    titles = {
-        verdict: [result.experiment.title for result in with_verdict(results, verdict)]
-        for verdict in (REPRODUCED, NOT_REPRODUCED, PAST)
-    }
+    titles = {verdict: [result.experiment.title for result in with_verdict(results, verdict)] for verdict in VERDICTS}
     runs = [run for result in results for run in result.runs]
     samples = sum(run.exploration_samples + run.learning_samples for run in runs)
     sentences = [f"{len(results)} experiments, {len(runs)} runs, {samples / 1e6:,.0f} million steps with CE."]
@@ -97,13 +97,11 @@ def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
         sentences.append(f"Of the paper's {judged} findings here, {len(titles[REPRODUCED])} are reproduced.")
     if titles[PAST]:
         sentences.append(f"Past the paper, which saw no reward at all: {', '.join(titles[PAST])}.")
+    if titles[WEAKER]:
+        sentences.append(f"A gain for certain, but perhaps not as large as the paper's: {', '.join(titles[WEAKER])}.")
     if titles[NOT_REPRODUCED]:
         sentences.append(f"Not reproduced: {', '.join(titles[NOT_REPRODUCED])}.")
-    worth = [
-        result.experiment.title
-        for result in results
-        if result.finding.end_with_ce - result.finding.end_without_ce > VISIBLE
-    ]
+    worth = [result.experiment.title for result in results if size_of(result.finding.end_gain) != NO_GAIN]
     sentences.append(
         "Where the learner without CE is given the exploration's steps too, CE still brings more in the end on: "
         f"{', '.join(worth) or 'none of the experiments'}."
