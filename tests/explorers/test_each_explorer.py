@@ -8,9 +8,10 @@ from scipy import stats
 from scipy.optimize import linprog
 from statistics_checks import SIGNIFICANCE, chi_square
 
-from curious_explorer import FiniteMDP, TabularWorld, solve, visit, visitation
+from curious_explorer import FiniteMDP, TabularWorld, explore, solve, visit, visitation
 from curious_explorer.baselines import BEB, E3, MBIE, MBIEEB, PCPG, UCBVI, UCRL2, MaxEnt, RMax
 from curious_explorer.environments import combination_lock, garnet
+from curious_explorer.explorers.methods import METHODS, WITHOUT_PUBLISHED
 from curious_explorer.explorers.policy_cover import Cover
 from curious_explorer.explorers.psrl import PSRL, posterior_sample
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ, UCBQLearning
@@ -279,6 +280,19 @@ def test_published_m_is_out_of_reach():
     assert RMax(known_after=7).tries_needed(34, 4, 0.95) == E3(known_after=7).tries_needed(34, 4, 0.95) == 7
 
 
+@pytest.mark.parametrize("method", [RMax(known_after=None), UCBVI(scale=None)], ids=["r-max", "ucbvi"])
+def test_some_published_constants_leave_a_random_walk(method):
+    mdp = combination_lock(10, permute_actions=0)
+    found = explore(TabularWorld(mdp, seed=0), method, gamma=0.95, samples=50_000)
+    acted = np.array(found.reset_model.policies)[:, ~mdp.terminal]
+    np.testing.assert_allclose(acted, 1 / mdp.num_actions)
+
+
+def test_only_methods_that_do_something_have_a_published_row():
+    assert not {f"{name}-published" for name in WITHOUT_PUBLISHED} & set(METHODS)
+    assert set(WITHOUT_PUBLISHED) < set(METHODS)
+
+
 def escape_model(tries):
     """State 0: action 0 stays and pays 0.5; action 1 leads one time in ten to state 1, which nobody knows."""
     seen = {(0, 0, 0): (tries, 0.5), (0, 1, 0): (9 * tries // 10, 0.0), (0, 1, 1): (tries // 10, 0.0)}
@@ -474,7 +488,7 @@ def test_maxent_weighs_policies_by_frank_wolfe():
     np.testing.assert_allclose(MaxEnt().new_weights(cover), [1 / 3, 1 / 3, 1 / 3])
 
 
-@pytest.mark.parametrize("method", [PCPG(), MaxEnt()], ids=["pc-pg", "maxent"])
+@pytest.mark.parametrize("method", [PCPG(rounds=10), MaxEnt(rounds=10)], ids=["pc-pg", "maxent"])
 def test_covers_go_further_than_the_uniform_policy(method):
     """Measured by visits of each policy of the cover: the end of the lock gets more of them."""
     mdp = combination_lock(6, permute_actions=3)

@@ -21,7 +21,9 @@ from curious_explorer import FiniteMDP, TabularWorld, evaluate, solve
 from curious_explorer.environments import bidirectional_lock, combination_lock
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.errors import StudyError
-from curious_explorer.studies import statistics
+from curious_explorer.explorers.curious_explorer import explore
+from curious_explorer.explorers.visits import FreshVisits
+from curious_explorer.studies import comparison_methods, statistics
 from curious_explorer.studies.comparison_methods import CE_METHODS, METHODS
 from curious_explorer.studies.comparison_run import Comparison, ComparisonJob, Scorer, reachable, run_job
 from curious_explorer.studies.comparison_study import compare, load_results
@@ -267,6 +269,23 @@ def test_curious_explorer_keeps_to_the_smallest_budget_it_accepts(method, gamma)
         METHODS[method]()(TabularWorld(combination_lock(3), seed=0), None, gamma=gamma, budget=least - 1)
 
 
+@pytest.mark.parametrize("method", ["ce-trpo", "ce-reinforce", "ce-model-based"])
+def test_curious_explorer_measures_where_its_policies_go_by_fresh_walks(method, monkeypatch):
+    used = []
+
+    def noting(world, optimizer, **options):
+        used.append(options)
+        return explore(world, optimizer, **options)
+
+    monkeypatch.setattr(comparison_methods, "explore", noting)
+    METHODS[method]()(TabularWorld(combination_lock(3), seed=0), gamma=0.95, budget=100_000)
+    (options,) = used
+    # A quarter of 50,000 steps, in 20 rounds of walks of about 40 steps.
+    assert options["visits"] == FreshVisits(15)
+    assert options["rounds"] == 20
+    assert options["budget"] == 1_875
+
+
 # The folder ---------------------------------------------------------------------------------------------------------
 
 
@@ -410,7 +429,7 @@ def test_another_comparison_is_left_alone(tmp_path):
         ({"seeds": 0}, "seeds is 0"),
         ({"gamma": 1.0}, "gamma is 1.0"),
         ({"budget": 30, "methods": ("trpo",)}, "too few for trpo, which needs at least 90 at gamma 0.95"),
-        ({"budget": 5_000, "methods": ("trpo", "ce-trpo")}, "too few for ce-trpo, which needs at least 8,000"),
+        ({"budget": 4_000, "methods": ("trpo", "ce-trpo")}, "too few for ce-trpo, which needs at least 4,800"),
     ],
 )
 def test_bad_input_before_anything_runs(changes, words):
@@ -433,3 +452,5 @@ def test_the_command_lists_what_it_knows():
     assert finished.returncode == 0
     assert all(name in finished.stdout for name in METHODS)
     assert "windy-sea/20" in finished.stdout
+    assert "r-max-published" not in finished.stdout
+    assert "random walk with a greedy read-out" in " ".join(finished.stdout.split())

@@ -199,6 +199,7 @@ def _show_names(console: Console) -> None:
     """The methods and environments that can be named."""
     from rich.table import Table
 
+    from curious_explorer.explorers.methods import WITHOUT_PUBLISHED
     from curious_explorer.registration import ZOO
     from curious_explorer.studies.comparison_methods import METHODS, make_method
     from curious_explorer.studies.comparison_run import repr_of
@@ -209,6 +210,13 @@ def _show_names(console: Console) -> None:
     for name in METHODS:
         table.add_row(name, repr_of(make_method(name)))
     console.print(table, markup=False)
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in WITHOUT_PUBLISHED.items())
+    console.print(
+        "-published has the constants of the paper. Some methods have no such row, because with them nothing is ever "
+        f"known in a million steps, and what was timed would be a random walk with a greedy read-out ({reasons}).",
+        markup=False,
+        highlight=False,
+    )
     sizes = ", ".join(f"{kind}/20" for kind in ZOO)
     console.print(
         f"Environments: {sizes} (any size); any Gymnasium environment with a table of transitions, such as "

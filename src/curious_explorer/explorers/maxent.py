@@ -21,6 +21,9 @@ class MaxEnt(CoverExplorer):
     from the start, for the reward -ln(d(s) + sigma), d being the mixture's visitation, and joins with weight `rate`.
     """
 
+    rounds: int = 20
+    """How many policies join the mixture. Chosen with `explore_share` by ``benchmarks.cover_settings``, on cct and dcl
+    of depths 10, 15 and 18: 20 and 0.8 solve 62 of 120 runs, the other three that were tried on as many 54 to 59."""
     sigma: float = 0.001
     """What is added to visitation before the logarithm (published: of the order of the accuracy; ours)."""
     rate: float | None = None

@@ -3,8 +3,8 @@
 - `FreshVisits(count)`: Algorithm 1, ``count`` walks after learning. The default.
 - `OccupancyVisits(episodes)`: every state of every walk counts, with its discount, and not only the last one. A walk
   tells as much as many single stops, which matters where a step is dear, as in a Gymnasium environment.
-- `LearningVisits()`: the visits made while learning, at no further cost. The last batch of the optimizer ran the
-  policy just before its last step, from the same resets; round 0, which learns nothing before it visits, walks.
+- `LearningVisits()`: the visits made while learning, at no further cost, and biased. The last batch of the optimizer
+  ran the policy just before its last step; round 0, which learns nothing before it visits, walks.
 - `ExactVisits(mdp)`: no sampling at all, for theory and tests; it is given the model openly (see `exact_visits`).
 """
 
@@ -66,7 +66,11 @@ class FreshVisits:
 class OccupancyVisits:
     """Walk ``episodes`` times, as far as the discount reaches, and count each state on the way by its discount.
 
-    The mean of what `FreshVisits` measures is the same, but for terminal starts, which are drawn again here.
+    The mean of what `FreshVisits` measures is the same where no start is terminal. Terminal starts are drawn again
+    here, so this measures where the policy goes from those starts that are not, and that is another distribution where
+    mu_{n-1} often ends an episode: on the lock of depth 20, where 29% of it is terminal, the total variation distance
+    to D_n is 0.18 with 100 walks as with 10,000 (2,000 fresh ones: 0.05, and that is chance). All other states look up
+    to 1.4 times as well visited as they are (``python -m benchmarks.visits_error``).
     """
 
     episodes: int = 100
@@ -109,7 +113,15 @@ class OccupancyVisits:
 
 @dataclass(frozen=True)
 class LearningVisits:
-    """The paper's future work: count visits while learning, instead of afresh."""
+    """The paper's future work: count visits while learning, instead of afresh; free, and biased.
+
+    The optimizer's last episodes are not D_n, for three reasons. They draw a terminal start again, as `OccupancyVisits`
+    does; they begin where opt learned from, which is mu_{n-1} only with ``learn_from="last"``; and they ran the policy
+    before its last step. On the lock of depth 20, with TRPO, fifteen rounds and six seeds, the total variation distance
+    to D_n is 0.20 by mean over rounds, 0.45 at most (2,000 fresh walks: 0.05, 0.07). Terminal starts alone make 0.18 of
+    bias and the resets of ``learn_from="average"``, the default, alone 0.05, 0.14 at most (``python -m
+    benchmarks.visits_error``). So nothing uses it unless it is asked for.
+    """
 
     first: Visits = FreshVisits()
     """How round 0 is measured, before anything was learned."""

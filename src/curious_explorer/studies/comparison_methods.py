@@ -2,10 +2,11 @@
 
 Curious Explorer explores with a share of the budget, then improves with all that is left.
 The rivals answer one question, how good the policy is after so many samples, so Curious Explorer answers it too. Half
-of the budget goes to Algorithm 2, divided evenly among its rounds; until that is over the policy it would act with is
-the uniform one, and that is what a curve shows. The rest trains the same optimizer for the world's own reward from the
-reset model. Where a method is not told how deep a world is, neither is this one: it runs the same number of rounds
-everywhere.
+of the budget goes to Algorithm 2, divided evenly among its rounds, a quarter of it to the walks that measure D_n; until
+that is over the policy it would act with is the uniform one, and that is what a curve shows. The rest trains the same
+optimizer for the world's own reward from the reset model. Where a method is not told how deep a world is, neither is
+this one: it runs the same number of rounds everywhere, or as many as a small budget pays for. D_n is measured by fresh
+walks, as in the paper: visits counted while learning would cost nothing, but they are not D_n (see `LearningVisits`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import uniform_policy
 from curious_explorer.explorers.methods import METHODS as RIVALS
-from curious_explorer.explorers.visits import FreshVisits, LearningVisits
+from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
@@ -32,11 +33,12 @@ from curious_explorer.worlds.world import Reward, World
 
 AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
 DEFAULT_BUDGET = 1_000_000
-FIRST_VISITS_SHARE = 0.1
-"""At most about this share of the exploration pays for the walks that measure the uniform policy, before round 0."""
-FEWEST_FIRST_VISITS, MOST_FIRST_VISITS = 20, 500
-LEGS = 3
-"""A walk from a round's resets follows two policies on average and then the one it measures, 1 / (1 - gamma) each."""
+FEWEST_ROUNDS, FEWEST_WALKS = 3, 5
+"""What the smallest budget must pay for: so many rounds, and in each so many walks."""
+VISITS_SHARE = 0.25
+"""About this share of the exploration pays for the walks that measure D_n."""
+LEGS = 2
+"""A walk from mu_{n-1} follows two policies on average, the one it measures included, 1 / (1 - gamma) steps each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class ExploreThenImprove:
     share: float = 0.5
     """The share of the budget that explores. The paper says nothing about it."""
     rounds: int = 20
-    """N; the paper's deepest problems take as many."""
+    """N; the paper's deepest problems take as many. Small budgets pay for fewer."""
 
     def __post_init__(self) -> None:
         check_count(self.rounds, "rounds", least=1)
@@ -56,9 +58,8 @@ class ExploreThenImprove:
             raise ValueError(f"share is {self.share!r}, expected a number between 0 and 1")
 
     def least_budget(self, gamma: float) -> int:
-        """The smallest budget with which every round can take a step and the first visits leave something over."""
-        walks = FEWEST_FIRST_VISITS / (1.0 - check_gamma(gamma)) / FIRST_VISITS_SHARE
-        return math.ceil(max(walks, self.rounds) / self.share)
+        """The smallest budget that pays for `FEWEST_ROUNDS` rounds, or for all of them if they are fewer."""
+        return math.ceil(min(FEWEST_ROUNDS, self.rounds) * _least_of_a_round(gamma) / self.share)
 
     def __call__(
         self,
@@ -80,21 +81,23 @@ class ExploreThenImprove:
         if check_count(budget, "budget", least=1) < self.least_budget(gamma):
             raise ValueError(
                 f"budget is {budget:,} steps, expected at least {self.least_budget(gamma):,} at gamma {gamma:g}: what "
-                f"{self.rounds} rounds of Curious Explorer need"
+                f"{min(FEWEST_ROUNDS, self.rounds)} rounds of Curious Explorer need"
             )
         began = world.samples
         optimizer = self.make_optimizer()
         if watch is not None:
             watch(uniform_policy(world), 0)
         for_exploring = int(self.share * budget)
-        for_round = int((1.0 - FIRST_VISITS_SHARE) * for_exploring) // self.rounds
+        rounds = min(self.rounds, int(for_exploring / _least_of_a_round(gamma)))
+        for_round = for_exploring // rounds
+        walks = int(VISITS_SHARE * for_round * (1.0 - gamma) / LEGS)
         exploration = explore(
             world,
             optimizer,
             gamma=gamma,
-            rounds=self.rounds,
-            visits=self._visits(for_exploring, for_round, gamma),
-            budget=max(for_round, 1),
+            rounds=rounds,
+            visits=FreshVisits(min(max(walks, FEWEST_WALKS), DEFAULT_VISITS)),
+            budget=max(int((1.0 - VISITS_SHARE) * for_round), 1),
             progress=False,
         )
         spent = world.samples - began
@@ -109,14 +112,10 @@ class ExploreThenImprove:
         )
         return replace(improved, samples=world.samples - began)
 
-    def _visits(self, for_exploring: int, for_round: int, gamma: float) -> LearningVisits:
-        """How many walks are affordable; a walk takes 1 / (1 - gamma) steps on average, and more from resets."""
-        first = int(FIRST_VISITS_SHARE * for_exploring * (1.0 - gamma))
-        later = int(0.5 * for_round * (1.0 - gamma) / LEGS)
-        return LearningVisits(
-            first=FreshVisits(min(max(first, FEWEST_FIRST_VISITS), MOST_FIRST_VISITS)),
-            later=FreshVisits(min(max(later, 1), MOST_FIRST_VISITS)),
-        )
+
+def _least_of_a_round(gamma: float) -> float:
+    """About what a round takes that affords `FEWEST_WALKS` walks."""
+    return FEWEST_WALKS * LEGS / (1.0 - check_gamma(gamma)) / VISITS_SHARE
 
 
 def patient_trpo() -> TRPO:
@@ -141,7 +140,8 @@ CE_METHODS: dict[str, Callable[[], Any]] = {
 METHODS: dict[str, Callable[[], Any]] = {**CE_METHODS, **RIVALS}
 """Each makes a fresh `Optimizer`: ``METHODS[id]()(world, gamma=..., budget=..., watch=...)``."""
 PUBLISHED = "-published"
-"""Ends the ids of variants with the constants of their papers, 15 to 1,000 times slower; compared only when named."""
+"""Ends the ids of variants with the constants of their papers, 15 to 1,000 times slower; compared only when named.
+Those that would be random walks have none; see `WITHOUT_PUBLISHED`."""
 DEFAULT_METHODS = tuple(name for name in METHODS if not name.endswith(PUBLISHED))
 
 
