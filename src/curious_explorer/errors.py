@@ -11,6 +11,14 @@ class ResetModelError(ValueError):
     """A folder that should hold a reset model does not, or holds one that is damaged or of a newer version."""
 
 
+class UnreachableStateError(ValueError):
+    """A state to start in that was never met, or to which no way is known; the nearest ones are named."""
+
+
+class ArrivalError(RuntimeError):
+    """Roll-ins to a chosen state failed to arrive, as often in a row as they were to be tried."""
+
+
 class CheckpointError(ValueError):
     """A checkpoint folder is damaged, of a newer version, or belongs to a run with other settings."""
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.explorers.checkpoint import Checkpoint
-from curious_explorer.explorers.exploration import Exploration, Explorer, Round, uniform_policy
+from curious_explorer.explorers.exploration import Exploration, Explorer, Round, count_starts, uniform_policy
 from curious_explorer.explorers.progress import RoundProgress
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
@@ -227,11 +227,14 @@ class CuriousExplorer:
                 bar.advance(done[-1])
                 if watch is not None:
                     watch(done[-1].learned_policy, account.spent)
+        model = self.optimizer.model if isinstance(self.optimizer, ModelBased) else None
+        if model is not None and not model.starts.any():
+            count_starts(world, model)
         return Exploration(
             tuple(done),
             gamma,
             policy=done[-1].learned_policy if self.reward == "combined" else None,
-            model=self.optimizer.model if isinstance(self.optimizer, ModelBased) else None,
+            model=model,
             discretisation=world.stored_discretisation(),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +17,14 @@ from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy, frozen
+from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import World
 
 __all__ = ["Exploration", "Explorer", "Round", "uniform_policy"]
+
+RESTARTS = 500
+"""By how many restarts an explorer that did not count its own finds out where the world starts."""
 
 
 class Exploration:
@@ -71,7 +76,17 @@ class Exploration:
         if self._reset_model is not None:
             return self._reset_model
         visited = [round_.visited for round_ in self.rounds]
-        return ResetModel(self.policies, gamma=self.gamma, visited=visited, discretisation=self.discretisation)
+        return ResetModel(
+            self.policies,
+            gamma=self.gamma,
+            visited=visited,
+            discretisation=self.discretisation,
+            model=self.model,
+        )
+
+    def resets_to(self, state: int | str, **settings: Any) -> ResetModel:
+        """Resets to one state, or cell, where a model was counted; see `ResetModel.to`."""
+        return self.reset_model.to(state, **settings)
 
     def __repr__(self) -> str:
         return f"Exploration({len(self.rounds)} rounds, gamma={self.gamma}, samples={self.samples:,})"
@@ -124,6 +139,21 @@ class Explorer(Protocol):
             samples: the most steps to take; the explorer's own default if None.
             watch: called with a policy and the samples so far, first with the uniform one and zero.
         """
+
+
+def count_starts(world: World, model: CountedModel, restarts: int = RESTARTS) -> None:
+    """Count where restarts lead, which takes no step, so that ways from there can be found on the model.
+
+    The world's random numbers go on as if nothing had happened, where it can be put back. Starts in states that were
+    never met are not counted: no way leads on from there.
+    """
+    position = None
+    with contextlib.suppress(NotImplementedError):
+        position = world.position()
+    starts = world.count_ends(RollIn.from_start(), restarts)
+    if position is not None:
+        world.restore(position)
+    model.starts += np.where(model.met(), starts, 0)
 
 
 def uniform_policy(world: World) -> Floats:

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.explorers.exploration import Exploration, count_starts
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task
 from curious_explorer.models.counted_model import CountedModel
@@ -94,9 +94,16 @@ class OptimizingExplorer(ABC):
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
         task = check_unit_task(world, None, gamma=gamma, reward=None, budget=samples)
         run = self.run(world, task, samples, watch)
+        if run.model is not None and not run.model.starts.any():
+            count_starts(world, run.model)
         discretisation = world.stored_discretisation()
         resets = ResetModel(
-            run.policies, gamma=task.gamma, visited=run.visited, chained=False, discretisation=discretisation
+            run.policies,
+            gamma=task.gamma,
+            visited=run.visited,
+            chained=False,
+            discretisation=discretisation,
+            model=run.model,
         )
         return Exploration(
             (),

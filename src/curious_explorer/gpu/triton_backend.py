@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Words
+from curious_explorer.errors import BackendError
 from curious_explorer.gpu.device import check_memory
 from curious_explorer.gpu.device_tables import Policies, RollIns, alias_tensor, chains_on_device, load_model
 from curious_explorer.gpu.triton_episodes import episode_statistics_batch
@@ -111,6 +112,10 @@ class TritonBackend:
 
     def _on_device(self, prepared: PreparedRollIn, composed: bool) -> RollIns:
         """A roll-in's tables on the device, copied now or found again."""
+        if prepared.roll_in.targets is not None:
+            raise BackendError(
+                "roll-ins to chosen states are walked on the CPU; make the world with backend='numba' for them"
+            )
         known = self._roll_ins.get((id(prepared), composed))
         if known is None:
             words = prepared.composed().words if composed else prepared.thresholds

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,9 +17,12 @@ from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, check_any_policy
+from curious_explorer.worlds.targets import Targets
 
 BLOCK_SIZE = 4_096
 CACHED_ACTORS = 1_024
+MOST_TARGET_ENTRIES = 10_000_000
+"""Plans to targets are kept while they have no more entries than this, all together."""
 
 
 class RandomStream:
@@ -75,6 +78,34 @@ class TableActor:
         return number, self._choices[number]
 
 
+class TargetActor:
+    """Goes to a cell by a plan that has an action, or none, for every cell.
+
+    Args:
+        targets: the cells of a roll-in.
+        goal: the number of this one among them.
+        choices: the actions, in the order of their numbers.
+    """
+
+    def __init__(self, targets: Targets, goal: int, choices: list[Any]) -> None:
+        self.target, self.limit = int(targets.states[goal]), int(targets.limits[goal])
+        self._actions: list[int] = targets.actions(goal).tolist()
+        self._targets, self._goal, self._choices = targets, goal, choices
+
+    def choose(self, observation: Any, cell: int, stream: RandomStream) -> tuple[int, Any]:
+        """The action's number, and the action; nothing is drawn."""
+        number = self._actions[cell]
+        return number, self._choices[number]
+
+    def knows_way(self, cell: int) -> bool:
+        """Whether there is a way from this cell that is known."""
+        return cell >= 0 and self._actions[cell] >= 0
+
+    def note(self, arrived: bool, steps: int) -> None:
+        """Count one try."""
+        self._targets.note(self._goal, arrived, steps)
+
+
 class ObservationActor:
     """Acts by a policy that sees observations; its actions have no numbers."""
 
@@ -86,7 +117,7 @@ class ObservationActor:
         return -1, self.policy.act([observation], stream.generator)[0]
 
 
-Actor: TypeAlias = TableActor | ObservationActor
+Actor: TypeAlias = TableActor | TargetActor | ObservationActor
 
 
 class ActorCache:
@@ -100,6 +131,7 @@ class ActorCache:
     def __init__(self, num_states: int, choices: list[Any]) -> None:
         self._num_states, self._choices = num_states, choices
         self._kept: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # by id; policies held, or ids would recur
+        self._targets: OrderedDict[tuple[int, int], tuple[Targets, TargetActor]] = OrderedDict()
 
     def actor(self, policy: Policy, name: str = "policy") -> Actor:
         """An actor for this policy, which is checked."""
@@ -109,6 +141,20 @@ class ActorCache:
         if isinstance(checked, ObservationPolicy):
             return ObservationActor(checked)
         return TableActor(checked, self._choices)
+
+    def target_actors(self, targets: Targets | None) -> Callable[[int], TargetActor]:
+        """Makes the actor that goes to a target, by its number; those made last are kept."""
+
+        def make(goal: int) -> TargetActor:
+            kept = self._targets.get((id(targets), goal))
+            if kept is None:
+                assert targets is not None
+                kept = self._targets[id(targets), goal] = (targets, TargetActor(targets, goal, self._choices))
+                if len(self._targets) > max(1, MOST_TARGET_ENTRIES // self._num_states):
+                    self._targets.popitem(last=False)
+            return kept[1]
+
+        return make
 
     def roll_in_actors(self, policies: Sequence[Policy]) -> list[Actor]:
         """An actor for each policy of a roll-in."""

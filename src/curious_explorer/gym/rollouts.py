@@ -2,7 +2,8 @@
 
 A walk restarts, draws a chain of policies and follows each for a geometric number of steps, as the compiled worlds do.
 A terminated episode stays where it is for ever, so a walk that terminates is at its end; an episode must begin in a
-state that is not terminal, so its roll-in is repeated, and all of its steps are counted.
+state that is not terminal, so its roll-in is repeated, and all of its steps are counted. A roll-in that is to go to a
+chosen cell is repeated until it arrives, for walks and episodes alike.
 """
 
 from __future__ import annotations
@@ -12,19 +13,27 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from curious_explorer.gym.actors import Actor, ActorCache, ObservationActor, RandomStream, TableActor, cumulate
+from curious_explorer.gym.actors import (
+    Actor,
+    ActorCache,
+    ObservationActor,
+    RandomStream,
+    TableActor,
+    TargetActor,
+    cumulate,
+)
 from curious_explorer.gym.cells import Env, FunctionCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.stepped_environments import SingleEnvironment, SteppedEnvironments, VectorEnvironment
 from curious_explorer.worlds.episode_accumulator import Trajectory
-from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 
 MAX_FAILED_ROLL_INS = 10_000
 """After so many roll-ins in a row that ended in a terminal state an error is raised, instead of trying for ever."""
 
 
 class RollInSampler:
-    """Draws from a roll-in: which policies to follow, and for how many steps each."""
+    """Draws from a roll-in: which cell to go to, if any, which policies to follow, and for how many steps each."""
 
     def __init__(self, roll_in: RollIn, actors: ActorCache) -> None:
         self._actors = actors.roll_in_actors(roll_in.policies)
@@ -32,11 +41,23 @@ class RollInSampler:
         self._cumulative = cumulate(roll_in.weights)
         tail = list(range(len(roll_in.policies) - roll_in.tail, len(roll_in.policies)))
         self._chains = [[*range(first, stop), *tail] for first, stop in roll_in.chains.tolist()]
+        assert roll_in.goals is not None
+        self._goals: list[int] | None = None if roll_in.targets is None else roll_in.goals.tolist()
+        self.targets, self._target_actor = roll_in.targets, actors.target_actors(roll_in.targets)
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
-        """A chain of actors with their numbers of steps, the last one first."""
-        chain = self._chains[stream.choice(self._cumulative)]
-        return [(self._actors[i], stream.stopping_time(self._gammas[i])) for i in reversed(chain)]
+        """A chain of actors with their numbers of steps, the last one first; a `TargetActor` has its limit."""
+        number = stream.choice(self._cumulative)
+        walked = [(self._actors[i], stream.stopping_time(self._gammas[i])) for i in reversed(self._chains[number])]
+        if self._goals is None or self._goals[number] == NO_GOAL:
+            return walked
+        actor = self._target_actor(self._goals[number])
+        return [*walked, (actor, actor.limit)]
+
+    def check_misses(self, missed: int) -> None:
+        """Raise an error if so many roll-ins in a row that missed their target are too many."""
+        if self.targets is not None and missed >= self.targets.tries:
+            self.targets.refuse()
 
 
 def reset_by_roll_in(
@@ -53,26 +74,43 @@ def reset_by_roll_in(
     Returns how many roll-ins were repeated, or None if ``max_steps`` were not enough.
     """
     last = None if max_steps is None else env.steps + max_steps
+    missed = 0
     for failed in range(MAX_FAILED_ROLL_INS):
         env.reset(seed=seed if failed == 0 else None, options=options)
-        if _follow_chain(env, sampler.sample(stream), stream, last):
+        outcome = _follow_chain(env, sampler.sample(stream), stream, last)
+        if outcome == FOLLOWED:
             env.restart_time_limits()
             return failed
         if last is not None and env.steps >= last:
             return None
+        missed = missed + 1 if outcome == MISSED else 0
+        sampler.check_misses(missed)
     refuse_roll_in()
+
+
+FOLLOWED, ENDED, MISSED = range(3)
+"""How the chain of a roll-in went: to its end; to the end of the episode, or of the steps; not to its target."""
 
 
 def _follow_chain(
     env: SingleEnvironment, chain: list[tuple[Actor, int]], stream: RandomStream, last: int | None
-) -> bool:
-    """Whether the chain was followed to an end that is not terminal, before the environment's step number ``last``."""
+) -> int:
+    """Follow a chain until the environment's step number ``last``; a step that ends the episode is not `FOLLOWED`."""
     for actor, steps in reversed(chain):
         allowed = steps if last is None else min(steps, last - env.steps)
+        if isinstance(actor, TargetActor):
+            taken, arrived = env.go_to(actor, allowed, stream)
+            if arrived or taken < allowed or allowed == steps:  # not cut off by `last`
+                actor.note(arrived, taken)
+            if not arrived:
+                return MISSED
+            if env.terminated or env.truncated:
+                return ENDED
+            continue
         env.run(actor, allowed, stream)
         if env.terminated or env.truncated or allowed < steps:
-            return False
-    return True
+            return ENDED
+    return FOLLOWED
 
 
 def refuse_roll_in() -> NoReturn:
@@ -96,9 +134,11 @@ class Rollout:
         "_horizon",
         "_sampler",
         "_stream",
+        "_target",
         "actor",
         "cell",
         "failed_roll_ins",
+        "missed",
         "number",
         "steps_left",
         "terminated",
@@ -117,25 +157,50 @@ class Rollout:
         self._sampler, self._stream = sampler, stream
         self._episode_actor, self._horizon = episode_actor, horizon
         self.trajectory: Trajectory | None = None
-        self.failed_roll_ins = 0
+        self.failed_roll_ins = self.missed = 0
         self.terminated = False
 
-    def begin(self, cell: int) -> None:
-        """Start, or start again, where the environment was reset."""
+    def begin(self, cell: int) -> bool:
+        """Start, or start again, where the environment was reset; returns whether that must be repeated."""
         self.cell = cell
         self._chain = self._sampler.sample(self._stream)
+        self._target: TargetActor | None = None
         self._next_actor()
+        return self._target is not None and self._misses(ended=False)
 
     def _next_actor(self) -> None:
+        self._target = None
         while self._chain:
             self.actor: Actor | None
             self.actor, self.steps_left = self._chain.pop()
-            if self.steps_left > 0:
+            if isinstance(self.actor, TargetActor):
+                self._target = self.actor
+                if self.cell != self.actor.target:
+                    return
+                self._arrive()
+            elif self.steps_left > 0:
                 return
         if self._episode_actor is None or self.trajectory is not None:
             self.actor = None
         else:
             self.actor, self.steps_left, self.trajectory = self._episode_actor, self._horizon, []
+
+    def _arrive(self) -> None:
+        assert self._target is not None
+        self._target.note(True, self._target.limit - self.steps_left)
+        self._target, self.missed = None, 0
+
+    def _misses(self, *, ended: bool) -> bool:
+        """Whether the target that is not reached yet is given up; then the roll-in has failed."""
+        assert self._target is not None
+        if not ended and self.steps_left > 0 and self._target.knows_way(self.cell):
+            return False
+        self._target.note(False, 0)
+        self._target = None
+        self.missed += 1
+        self.failed_roll_ins += 1
+        self._sampler.check_misses(self.missed)
+        return True
 
     @property
     def at_episode_start(self) -> bool:
@@ -146,6 +211,11 @@ class Rollout:
         """Take in the result of some steps; returns whether the roll-in failed and must be repeated."""
         self.cell = cell
         self.steps_left -= steps
+        if self._target is not None:
+            if cell != self._target.target:
+                return self._misses(ended=terminated or truncated)
+            self._arrive()
+            self.steps_left = 0
         if terminated or truncated:
             if self._episode_actor is not None and self.trajectory is None:
                 self.failed_roll_ins += 1
@@ -204,7 +274,10 @@ class RolloutCollector:
                     return
                 if rollout.at_episode_start:
                     env.restart_time_limits()
-                steps = env.run(rollout.actor, allowed, self._stream, rollout.trajectory)
+                if isinstance(rollout.actor, TargetActor):
+                    steps, _ = env.go_to(rollout.actor, allowed, self._stream)
+                else:
+                    steps = env.run(rollout.actor, allowed, self._stream, rollout.trajectory)
                 if rollout.advance(steps, env.cells[0], env.terminated, env.truncated):
                     self._begin_again(0, rollout)
             self._on_end(rollout)
@@ -239,18 +312,21 @@ class RolloutCollector:
             rollout = next(rollouts, None)
             if rollout is None:
                 return None
-            self._reset(index)
-            rollout.begin(self._environments.cells[index])
+            self._begin(index, rollout)
             if rollout.actor is not None:
                 return rollout
             self._on_end(rollout)
         return None
 
     def _begin_again(self, index: int, rollout: Rollout) -> None:
-        if rollout.failed_roll_ins == MAX_FAILED_ROLL_INS:
+        if rollout.failed_roll_ins >= MAX_FAILED_ROLL_INS:
             refuse_roll_in()
+        self._begin(index, rollout)
+
+    def _begin(self, index: int, rollout: Rollout) -> None:
         self._reset(index)
-        rollout.begin(self._environments.cells[index])
+        while rollout.begin(self._environments.cells[index]):  # no way is known from there
+            self._reset(index)
 
     def _reset(self, index: int) -> None:
         seed = None if index in self._seeded else next(self._seeds)

@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.vector.utils import iterate
 
 from curious_explorer.errors import EnvironmentFailureError, ObservationError
-from curious_explorer.gym.actors import Actor, RandomStream
+from curious_explorer.gym.actors import Actor, RandomStream, TargetActor
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.time_limits import TimeLimits, WithoutTimeLimit
@@ -153,6 +153,16 @@ class SingleEnvironment(SteppedEnvironments):
             self.steps += taken
         self.observations[0], self.cells[0], self.info = observation, cell, info
         return taken
+
+    def go_to(self, actor: TargetActor, max_steps: int, stream: RandomStream) -> tuple[int, bool]:
+        """Act until the actor's target is reached, it knows no way, or the episode ends; the steps, and arrival."""
+        taken = 0
+        while self.cells[0] != actor.target and taken < max_steps and not (self.terminated or self.truncated):
+            if not actor.knows_way(self.cells[0]):
+                break
+            self.step(actor.choose(None, self.cells[0], stream)[1])
+            taken += 1
+        return taken, self.cells[0] == actor.target
 
     def restart_time_limits(self, index: int = 0) -> None:
         """Let the time limits count from here."""

@@ -194,7 +194,7 @@ class OnlineAgent:
         seen = steps.finish(int(taken), int(self._state), counts)
         self._samples = self._world.samples
         if reason == NO_START:
-            nowhere_to_start()
+            nowhere_to_start(self._reset)
         return int(whole), float(returned), int(taken), int(reason), seen
 
     # In a world that has no compiled steps ---------------------------------------------------------------------------

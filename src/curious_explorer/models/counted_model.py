@@ -46,6 +46,8 @@ class CountedModel:
         """How often each pair was tried, shape (S, A)."""
         self.terminal: Mask = np.zeros(num_states, dtype=np.bool_)
         """The states in which an episode is known to end, shape (S,)."""
+        self.starts: Integers = np.zeros(num_states, dtype=np.int64)
+        """How often each state was seen right after a restart of the world, shape (S,), where that was counted."""
         self.times: Integers = np.zeros(0, dtype=np.int64)
         """How often each transition was seen, shape (E,)."""
         self.paid: Floats = np.zeros(0)
@@ -203,7 +205,7 @@ class CountedModel:
         part._codes = (np.searchsorted(states, state) * self.num_actions + action) * len(states)
         part._codes += np.searchsorted(states, next_states)
         part.times, part.paid = self.times, self.paid
-        for name in ("tries", "terminal", "_left", "_end_times", "_end_paid"):
+        for name in ("tries", "terminal", "starts", "_left", "_end_times", "_end_paid"):
             setattr(part, name, getattr(self, name)[states])
         return part
 
@@ -215,7 +217,7 @@ class CountedModel:
         state, action = np.divmod(pairs, self.num_actions)
         columns = {"state": state, "action": action, "next_state": next_states, "times": self.times, "paid": self.paid}
         ends = {"terminal": self.terminal, "end_times": self._end_times, "end_paid": self._end_paid}
-        return {**columns, **ends, "num_actions": np.array([self.num_actions], dtype=np.int64)}
+        return {**columns, **ends, "starts": self.starts, "num_actions": np.array([self.num_actions], dtype=np.int64)}
 
     @staticmethod
     def from_arrays(arrays: dict[str, NDArray[Any]]) -> CountedModel:
@@ -225,6 +227,6 @@ class CountedModel:
         seen = TransitionCounts(arrays["state"], arrays["action"], arrays["next_state"], times, np.zeros(len(times)))
         model.add(seen)
         model.paid = np.array(arrays["paid"])
-        model.terminal = np.array(arrays["terminal"])
+        model.terminal, model.starts = np.array(arrays["terminal"]), np.array(arrays["starts"])
         model._end_times, model._end_paid = np.array(arrays["end_times"]), np.array(arrays["end_paid"])
         return model

@@ -1,7 +1,8 @@
 """A reset model on disk: a folder with ``reset_model.json`` for people and ``policies-<digest>.npz`` for the tables.
 
 Policies that see observations lie beside them, each in a ``network-<digest>.safetensors``. Cells and actions are in the
-JSON file; the cells that were discovered, in the one with the tables. Nothing of it is code, and nothing is unpickled.
+JSON file; the cells that were discovered, what was counted and the weights of chosen states, in the one with the
+tables. Plans are made again from counts. Nothing of it is code, and nothing is unpickled.
 
 The tables are written first, under a name made of their content; then the JSON file, which names them, is replaced in
 one step. So a reader finds the old model or the new one, whole, whenever the writer is stopped.
@@ -21,17 +22,34 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
-from curious_explorer.storage import Format, check_size, decode, encode, read_json, write_atomically, write_json
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.resets.chosen_states import StateChoice
+from curious_explorer.storage import (
+    Archive,
+    Format,
+    check_size,
+    decode,
+    encode,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, as_table
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
-FORMAT = Format("curious-explorer/reset-model", 4)
-TABLES = Format("curious-explorer/policies", 1)
+FORMAT = Format("curious-explorer/reset-model", 5)
+TABLES = Format("curious-explorer/policies", 2)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
 """Where a run of ``curious-explorer explore`` has its reset model."""
 _KEYS = {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"}
 _KEYS |= {"measured", "chained"}  # how many rounds' visits are with the tables; see `ResetModel`
+_KEYS |= {"transitions", "choice"}  # how many were counted, and what is chosen of `StateChoice`; null for neither
+COUNTED = {"state": "<i8", "action": "<i8", "next_state": "<i8", "times": "<i8", "paid": "<f8"}
+"""The columns of a counted model, one entry for each transition."""
+COUNTED_STATES = {"terminal": "|b1", "end_times": "<i8", "end_paid": "<f8", "starts": "<i8"}
+"""What it holds of each state."""
+_CHOICE = ("name", "start_share", "limit", "tries")
 TABLE = "table"
 """Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
 
@@ -45,6 +63,8 @@ def write_reset_files(
     visited: Floats,
     discretisation: StoredDiscretisation | None,
     chained: bool,
+    model: CountedModel | None = None,
+    choice: StateChoice | None = None,
 ) -> Path:
     """Write a reset model, given as the arguments of `ResetModel`, to a folder, created if need be; returns it."""
     target = Path(folder)
@@ -57,13 +77,21 @@ def write_reset_files(
     names = {place: f"network-{_digest(content)[:16]}.safetensors" for place, content in networks.items()}
     tables = [as_table(policy, "saving") for place, policy in enumerate(policies) if place not in networks]
     discovered = () if discretisation is None else discretisation.discovered
-    arrays = {"policies": np.stack(tables).astype("<f8"), "discovered": _as_bytes(list(discovered))}
+    shape = model.shape if model is not None else tables[0].shape
+    stacked = np.stack(tables) if tables else np.zeros((0, *shape))
+    arrays: dict[str, NDArray[Any]] = {"policies": stacked.astype("<f8"), "discovered": _as_bytes(list(discovered))}
     arrays["visited"] = visited.astype("<f8")
+    if model is not None:
+        counted = model.arrays()
+        columns = {**COUNTED, **COUNTED_STATES}
+        arrays |= {f"counted_{name}": counted[name].astype(dtype) for name, dtype in columns.items()}
+    if choice is not None:
+        arrays["weights"] = choice.weights.astype("<f8")
     content = encode(TABLES, {}, arrays)
     name = f"policies-{_digest(content)[:16]}.npz"
     header = {
-        "num_states": tables[0].shape[0],
-        "num_actions": tables[0].shape[1],
+        "num_states": shape[0],
+        "num_actions": shape[1],
         "policies": [names.get(place, TABLE) for place in range(len(policies))],
         "gamma": gamma,
         "weighting": weighting,
@@ -72,6 +100,8 @@ def write_reset_files(
         "discretisation": None if discretisation is None else discretisation.description,
         "measured": len(visited),
         "chained": chained,
+        "transitions": None if model is None else len(model.times),
+        "choice": None if choice is None else {name: getattr(choice, name) for name in _CHOICE},
     }
     for place, network in networks.items():
         write_atomically(target / names[place], network)
@@ -100,11 +130,16 @@ def read_reset_files(folder: str | Path, cell_function: Callable[[Any], Any] | N
 
 def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], Any] | None) -> dict[str, Any]:
     places = header["policies"]
-    if not isinstance(places, list) or not all(isinstance(name, str) for name in places) or TABLE not in places:
+    if not isinstance(places, list) or not all(isinstance(name, str) for name in places):
+        raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
+    if TABLE not in places and (places or header["choice"] is None):
         raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
     shape = (places.count(TABLE), check_size(header, "num_states"), check_size(header, "num_actions"))
     measured = check_size(header, "measured", least=0)
-    archive = decode(_tables(source, header), TABLES, set(), {"policies", "discovered", "visited"})
+    names = {"policies", "discovered", "visited"} | ({"weights"} if header["choice"] is not None else set())
+    if header["transitions"] is not None:
+        names |= {f"counted_{name}" for name in (*COUNTED, *COUNTED_STATES)}
+    archive = decode(_tables(source, header), TABLES, set(), names)
     tables = iter(archive.array("policies", "<f8", shape))
     policies = [next(tables) if name == TABLE else StoredPolicy(_network(source, name)) for name in places]
     discretisation = None
@@ -119,7 +154,33 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     if not isinstance(header["chained"], bool):
         raise ValueError(f"chained is {header['chained']!r}, expected true or false")
     rest = {name: header[name] for name in ("gamma", "weighting", "chained")}
+    rest |= {"model": _model(archive, header, shape[1:]), "choice": _choice(archive, header, shape[1])}
     return {"policies": policies, "visited": visited, "discretisation": discretisation, **rest}
+
+
+def _model(archive: Archive, header: dict[str, Any], shape: tuple[int, int]) -> CountedModel | None:
+    if header["transitions"] is None:
+        return None
+    count = check_size(header, "transitions", least=0)
+    arrays = {name: archive.array(f"counted_{name}", dtype, (count,)) for name, dtype in COUNTED.items()}
+    arrays |= {name: archive.array(f"counted_{name}", dtype, shape[:1]) for name, dtype in COUNTED_STATES.items()}
+    for name, most in (("state", shape[0]), ("action", shape[1]), ("next_state", shape[0])):
+        if count and not (arrays[name].min() >= 0 and arrays[name].max() < most):
+            raise ValueError(f"it has counted transitions whose {name} is not from 0 to {most - 1}")
+    if (count and arrays["times"].min() < 1) or arrays["starts"].min() < 0 or not np.isfinite(arrays["paid"]).all():
+        raise ValueError("it has counted transitions or starts that are no counts")
+    return CountedModel.from_arrays({**arrays, "num_actions": np.array([shape[1]], dtype=np.int64)})
+
+
+def _choice(archive: Archive, header: dict[str, Any], num_states: int) -> StateChoice | None:
+    choice = header["choice"]
+    if choice is None:
+        return None
+    if not isinstance(choice, dict) or set(choice) != set(_CHOICE):
+        raise ValueError(f"choice is {choice!r}, expected {', '.join(_CHOICE)}")
+    limit = None if choice["limit"] is None else check_size(choice, "limit")
+    weights = archive.array("weights", "<f8", (num_states,))
+    return StateChoice(str(choice["name"]), weights, float(choice["start_share"]), limit, check_size(choice, "tries"))
 
 
 def _tables(source: Path, header: dict[str, Any]) -> bytes:

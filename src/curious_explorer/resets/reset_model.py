@@ -14,11 +14,15 @@ sampled by drawing i uniformly. For whoever trains a learner there is a third (`
 the shares that spread starts most widely over what was seen (see `spread_shares`). In all three, drawing a start means
 choosing a chain pi_j, ..., pi_i and walking it from rho. A cover of policies that were not learned one from the other
 (``chained=False``) is walked without chains: D_i = visit(pi_i, rho).
+
+A reset model that has a counted model beside its policies (or in their place) also starts in **chosen states**:
+`ResetModel.to` goes to one of them, `ResetModel.weighted` to all, as evenly or unevenly as one likes; see
+`chosen_states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +32,26 @@ from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats, Indices
 from curious_explorer.errors import ResetModelError
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.resets.chosen_states import (
+    CHOSEN_WEIGHTINGS,
+    LEAST_ARRIVAL,
+    START_SHARE,
+    Arrivals,
+    ChosenStates,
+    StateChoice,
+    arrivals_table,
+    given_weights,
+    named_weights,
+    reaching_of,
+    state_number,
+)
 from curious_explorer.resets.reset_files import read_reset_files, write_reset_files
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
+from curious_explorer.worlds.targets import DEFAULT_TRIES
 from curious_explorer.worlds.world import World
 
 if TYPE_CHECKING:
@@ -58,7 +77,8 @@ class ResetModel:
     """A chain of policies as a distribution over states that can be sampled by restart and step.
 
     Args:
-        policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table.
+        policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table. There may
+            be none where there is a choice of states.
         gamma: the discount of the walks.
         weighting: "average" (the default), "last" (the paper's mu_N), or "spread" (over as much as possible of what was
             seen; needs ``visited``).
@@ -67,32 +87,41 @@ class ResetModel:
         discretisation: which observations the states are and which actions the numbers mean, where that needs saying:
             for a reset model of a `GymWorld`, its ``stored_discretisation()``.
         chained: whether D_i is walked from mu_{i-1}, as in Algorithm 2, or from rho.
+        model: what was counted, for resets to chosen states.
+        choice: the states to start in; then the policies are not walked.
     """
 
     def __init__(
         self,
-        policies: Sequence[ArrayLike | ObservationPolicy],
+        policies: Sequence[ArrayLike | ObservationPolicy] = (),
         *,
         gamma: float,
         weighting: str = "average",
         visited: Sequence[ArrayLike] | Floats = (),
         discretisation: StoredDiscretisation | None = None,
         chained: bool = True,
+        model: CountedModel | None = None,
+        choice: StateChoice | None = None,
     ) -> None:
-        if len(policies) == 0:
-            raise ValueError("a reset model needs at least one policy; got none")
+        if choice is not None and model is None:
+            raise ValueError("a choice of states needs a counted model, by which to go there; got none")
+        if len(policies) == 0 and choice is None:
+            raise ValueError("a reset model needs at least one policy, or a choice of states; got none")
         if weighting not in WEIGHTINGS:
             raise ValueError(f"weighting is {weighting!r}, expected one of {', '.join(map(repr, WEIGHTINGS))}")
-        if isinstance(policies[0], ObservationPolicy):
+        if len(policies) > 0 and isinstance(policies[0], ObservationPolicy):
             raise ValueError(
                 "policy 0 sees observations, expected a table (S, A): exploration begins with the uniform one"
             )
-        shape = np.shape(policies[0])
+        first: Any = policies[0] if len(policies) > 0 else None
+        shape: tuple[int, ...] = np.shape(first) if model is None or first is not None else model.shape
         if len(shape) != 2:
             raise ValueError(f"policy 0 has shape {shape}, expected (S, A)")
-        self._shape = shape
+        if model is not None and model.shape != shape:
+            raise ValueError(f"the counted model has shape {model.shape}, but the policies have {shape}")
+        self._shape = (shape[0], shape[1])
         self._policies = tuple(
-            check_any_policy(policy, *shape, name=f"policy {index}") for index, policy in enumerate(policies)
+            check_any_policy(policy, *self._shape, name=f"policy {index}") for index, policy in enumerate(policies)
         )
         self._discretisation = discretisation
         self._gamma = check_gamma(gamma)
@@ -104,6 +133,8 @@ class ResetModel:
             )
         self._weighting = weighting
         self._chained = bool(chained)
+        self._model, self._choice = model, choice
+        self._chosen = None if choice is None or model is None else ChosenStates(model, choice)
 
     @property
     def policies(self) -> tuple[KnownPolicy, ...]:
@@ -122,8 +153,18 @@ class ResetModel:
 
     @property
     def weighting(self) -> str:
-        """How rounds are weighed: "average", "last" or "spread"."""
-        return self._weighting
+        """How rounds are weighed: "average", "last" or "spread"; or what the choice of states is called."""
+        return self._weighting if self._choice is None else self._choice.name
+
+    @property
+    def model(self) -> CountedModel | None:
+        """What was counted, for resets to chosen states, or None."""
+        return self._model
+
+    @property
+    def choice(self) -> StateChoice | None:
+        """The states to start in; None if policies are walked."""
+        return self._choice
 
     @property
     def chained(self) -> bool:
@@ -154,20 +195,96 @@ class ResetModel:
         """How many actions the world has that this was made for."""
         return int(self._shape[1])
 
-    def weighted(self, weighting: str) -> ResetModel:
-        """The same policies, rounds weighed in another way."""
+    def weighted(
+        self,
+        weighting: str | ArrayLike | Mapping[int | str, float],
+        *,
+        start_share: float = START_SHARE,
+        limit: int | None = None,
+        tries: int = DEFAULT_TRIES,
+        least_arrival: float = LEAST_ARRIVAL,
+    ) -> ResetModel:
+        """The same resets, weighed in another way.
+
+        Args:
+            weighting: "average" or "last", over rounds; "spread", over what was seen; on a counted model also
+                "uniform", "near the reward" or "frontier" (see `chosen_states.named_weights`), or weights of states,
+                as an array of shape (S,) or by state. "spread" is over rounds where their visits were measured, and
+                else over levels of distance from the start.
+            start_share: how much of the mixture stays the world's own start, in resets to states.
+            limit: after how many steps a try to reach a state is given up.
+            tries: how many tries in a row may fail to arrive before that is an error.
+            least_arrival: named weightings leave out states that are reached less often than this.
+        """
+        name = weighting if isinstance(weighting, str) else "given"
+        of_rounds = name in FIXED_WEIGHTINGS or (name == "spread" and (len(self._visited) > 0 or self._model is None))
+        if of_rounds or (isinstance(weighting, str) and name not in CHOSEN_WEIGHTINGS):
+            return self._with(weighting=name)
+        model = self._counted("weights of states")
+        if isinstance(weighting, str):
+            weights = named_weights(weighting, model, least_arrival)
+        else:
+            weights = given_weights(weighting, self.num_states, self._keys)
+        return self._with(choice=StateChoice(name, weights, start_share, limit, tries))
+
+    def to(self, state: int | str, *, limit: int | None = None, tries: int = DEFAULT_TRIES) -> ResetModel:
+        """Resets to one state, or cell: rolls in until it arrives there.
+
+        A roll-in looks where it is and acts by a plan on the counted model, step by step; it is never a list of actions
+        that is played again. `arrivals` of what is returned says how likely it arrives, and in how many steps.
+
+        Args:
+            state: its number, or, of a cell that was discovered, its key.
+            limit: after how many steps a try is given up; by default more than twice what it takes as a rule.
+            tries: how many tries in a row may fail before that is an `ArrivalError`.
+
+        Raises:
+            UnreachableStateError: if the state was never met, or no way leads there any more.
+        """
+        model = self._counted("resets to a chosen state")
+        number = state_number(state, self.num_states, self._keys)
+        weights = np.zeros(model.num_states)
+        weights[number] = 1.0
+        return self._with(choice=StateChoice(f"to {number}", weights, 0.0, limit, tries))
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """How likely roll-ins arrive in the chosen states, or in all that can be reached, and in how many steps."""
+        if self._chosen is not None:
+            return self._chosen.arrivals()
+        reaching = reaching_of(self._counted("arrivals"))
+        return arrivals_table(reaching, np.flatnonzero(reaching.reachable), None)
+
+    def _counted(self, purpose: str) -> CountedModel:
+        if self._model is None:
+            raise ResetModelError(
+                f"{purpose}: this reset model has policies and no counted model; one that counts comes from an "
+                "explorer that learns a model (R-MAX, MBIE-EB, PSRL, ...), from explore(world, ModelBased(), ...), or "
+                "from ResetModel(..., model=...)"
+            )
+        return self._model
+
+    @property
+    def _keys(self) -> Sequence[str]:
+        return () if self._discretisation is None else self._discretisation.discovered
+
+    def _with(self, *, weighting: str | None = None, choice: StateChoice | None = None) -> ResetModel:
         return ResetModel(
             self._policies,
             gamma=self._gamma,
-            weighting=weighting,
+            weighting=self._weighting if weighting is None else weighting,
             visited=self._visited,
             discretisation=self._discretisation,
             chained=self._chained,
+            model=self._model,
+            choice=choice,
         )
 
     @cached_property
     def roll_in(self) -> RollIn:
         """How to reach a state by steps alone."""
+        if self._chosen is not None:
+            return self._chosen.roll_in()
         chains = reset_chains(self.shares, chained=self._chained)
         weights = [weight for weight, _ in chains]
         return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
@@ -178,7 +295,10 @@ class ResetModel:
         return world.walk(self.roll_in, check_count(count, "count"))
 
     def distribution(self, mdp: FiniteMDP) -> Floats:
-        """The exact distribution over states, for whoever has the model, shape (S,)."""
+        """The exact distribution over states, for whoever has the MDP, shape (S,)."""
+        if self._chosen is not None:
+            self.check_world(mdp)
+            return chosen_distribution(self._chosen, mdp)
         visited: Floats = self.shares @ np.array(exact_visits(self, mdp))
         return RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visited
 
@@ -203,6 +323,8 @@ class ResetModel:
             visited=self._visited,
             discretisation=self._discretisation,
             chained=self._chained,
+            model=self._model,
+            choice=self._choice,
         )
 
     @staticmethod
@@ -220,7 +342,7 @@ class ResetModel:
     def __repr__(self) -> str:
         return (
             f"ResetModel({len(self._policies)} policies, num_states={self.num_states}, "
-            f"num_actions={self.num_actions}, gamma={self._gamma}, weighting={self._weighting!r})"
+            f"num_actions={self.num_actions}, gamma={self._gamma}, weighting={self.weighting!r})"
         )
 
 
@@ -311,3 +433,29 @@ def exact_visits(reset_model: ResetModel, mdp: FiniteMDP) -> list[Floats]:
         if reset_model.chained:
             mu = RHO_WEIGHT * mdp.start + (1.0 - RHO_WEIGHT) * visits[-1]
     return visits
+
+
+def chosen_distribution(chosen: ChosenStates, mdp: FiniteMDP) -> Floats:
+    """Where roll-ins to chosen states end, for whoever has the MDP: the mixture, given arrival."""
+    share, *weights = chosen.chain_weights.tolist()
+    mu: Floats = share * mdp.start
+    for state, weight, arrival in zip(chosen.states, weights, exact_arrivals(chosen, mdp), strict=True):
+        mu[state] += weight * arrival
+    mu /= mu.sum()
+    return mu
+
+
+def exact_arrivals(chosen: ChosenStates, mdp: FiniteMDP) -> Floats:
+    """The probabilities with which plans arrive in the chosen states of an MDP within their limits, shape (T,)."""
+    from curious_explorer.models.reaching import arrival_of
+
+    rows, starts = mdp.transitions, np.flatnonzero(mdp.start)
+    indices, chances = rows.indices.astype(np.int64), np.array(rows.data, dtype=np.float64)
+    row_start = rows.indptr.astype(np.int64)
+    found = np.zeros(len(chosen.states))
+    for index, state in enumerate(chosen.states):
+        actions = chosen.targets.actions(index).copy()
+        actions[mdp.terminal] = -1
+        limit = int(chosen.targets.limits[index])
+        found[index] = arrival_of(row_start, indices, chances, actions, starts, mdp.start[starts], state, limit)[0]
+    return found

@@ -17,6 +17,7 @@ from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.compile import inlined, int64
 from curious_explorer.worlds.alias_tables import Dynamics
 from curious_explorer.worlds.episode_kernels import (
+    GAVE_UP,
     LARGER_REWARDS,
     OWN_REWARDS,
     TERMINAL_STARTS_IN_A_ROW,
@@ -82,14 +83,15 @@ class CompiledSteps:
 def begin_episode(tables: StepTables, counter: np.uint64, most_steps: int) -> tuple[int, int, np.uint64]:
     """Roll in until a state that is not terminal: that state, the steps taken, and the counter.
 
-    The state is `OUT_OF_STEPS` where the steps ran out first, and `NOWHERE_TO_START` where all starts are terminal.
+    The state is `OUT_OF_STEPS` where the steps ran out first, and `NOWHERE_TO_START` where all starts are
+    terminal or roll-ins to chosen states gave up.
     """
     taken = int64(0)
     state = int64(-1)
     for _ in range(TERMINAL_STARTS_IN_A_ROW):
         state, steps, counter = roll_in(tables.dynamics, tables.chains, tables.policies, counter, most_steps - taken)
         taken += steps
-        if state >= 0 or taken >= most_steps:
+        if state >= 0 or state == GAVE_UP or taken >= most_steps:
             break
     if taken >= most_steps:
         state = int64(OUT_OF_STEPS)

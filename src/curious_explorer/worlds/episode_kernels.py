@@ -24,12 +24,14 @@ from curious_explorer.arrays import Floats, Indices, Words
 from curious_explorer.compile import compiled, inlined, int64
 from curious_explorer.worlds.alias_tables import Dynamics
 from curious_explorer.worlds.random_streams import GOLDEN, ONE, mix64, walk_key
-from curious_explorer.worlds.walk_kernels import Chains, begin, next_policy, stopping_time
+from curious_explorer.worlds.walk_kernels import Chains, choose, next_policy, stopping_time
 
 LONG_ROW = 16
 """Rows longer than this are searched by bisection."""
 TERMINAL_STARTS_IN_A_ROW = 100_000
 """After so many starts in terminal states we say that there is nowhere to start, instead of drawing for ever."""
+GAVE_UP = -(1 << 40)
+"""What `roll_in` returns in place of a state."""
 FINISHED, BUDGET_SPENT, NOWHERE_TO_START = 0, 1, 2
 OWN_REWARDS, GIVEN_REWARDS, LARGER_REWARDS = 0, 1, 2
 """Which reward a step earns: the world's own, the table's, or the larger of the two."""
@@ -66,17 +68,64 @@ def take_step(dynamics: Dynamics, thresholds: Words, state: int, counter: np.uin
     return row - first, entry, counter
 
 
+@compiled
+def go_to(
+    dynamics: Dynamics, chains: Chains, goal: int, state: int, counter: np.uint64, most_steps: int
+) -> tuple[int, int, bool, np.uint64]:
+    """Go to a target from a state (negative if terminal): the state, the steps taken, whether it arrived, the counter.
+
+    Arrives in the target whether that is terminal or not. A try that is cut off by ``most_steps`` is not counted.
+    """
+    target, limit = chains.targets[goal], chains.limits[goal]
+    steps = int64(0)
+    while state >= 0 and state != target and steps < limit and steps < most_steps:
+        action = int64(chains.actions[goal, state])
+        if action < 0:
+            break
+        row = state * dynamics.num_actions + action
+        counter += GOLDEN
+        entry = pick(
+            dynamics.thresholds, dynamics.row_start[row], dynamics.row_start[row + 1] - 1, mix64(counter) >> ONE
+        )
+        state = int64(dynamics.next_state[entry])
+        steps += 1
+    arrived = state == target or ~state == target
+    if arrived or steps < most_steps:
+        chains.tally[goal, 0] += 1
+    if arrived:
+        chains.tally[goal, 1] += 1
+        chains.tally[goal, 2] += steps
+    return state, steps, arrived, counter
+
+
 @inlined
 def roll_in(
     dynamics: Dynamics, chains: Chains, policies: Words, counter: np.uint64, most_steps: int
 ) -> tuple[int, int, np.uint64]:
     """Walk one chain from its start; returns the state (negative if terminal), the steps taken and the counter.
 
-    ``policies`` holds the thresholds of every policy, shape (N, S * A). Stops when ``most_steps`` steps are taken.
+    ``policies`` holds the thresholds of every policy, shape (N, S * A). Stops when ``most_steps`` steps are taken. The
+    state is `GAVE_UP` if as many tries as are allowed in a row did not arrive where they were to go.
     """
     taken = int64(0)
-    first, policy, stop, counter = begin(chains, counter)
-    state = int64(first)
+    failed = int64(0)
+    while True:
+        chain, counter = choose(chains.chain_words, chains.chain_outcomes, counter)
+        first, counter = choose(chains.start_words, chains.start_outcomes, counter)
+        state = int64(first)
+        goal = chains.goals[chain]
+        if goal < 0:
+            break
+        state, steps, arrived, counter = go_to(dynamics, chains, goal, state, counter, most_steps - taken)
+        taken += steps
+        if arrived or taken >= most_steps:
+            break
+        failed += 1
+        if failed >= chains.tries:
+            chains.gave_up[0] += 1
+            state = int64(GAVE_UP)
+            break
+    policy, stop = chains.ranges[chain, 0] - 1, chains.ranges[chain, 1]
     while state >= 0 and taken < most_steps:
         policy = next_policy(chains, policy, stop)
         if policy < 0:
@@ -105,8 +154,11 @@ def walk_by_steps(
     for place in range(len(ends)):
         counter = walk_key(key, first_walk + place)
         state, steps, counter = roll_in(dynamics, chains, policies, counter, int64(1 << 62))
-        ends[place] = state if state >= 0 else ~state
         taken += steps
+        if state == GAVE_UP:
+            ends[place:] = -1
+            break
+        ends[place] = state if state >= 0 else ~state
     return taken
 
 
@@ -196,7 +248,7 @@ def episode_statistics(
         while state < 0:
             if taken >= most_steps:
                 return taken, episode, BUDGET_SPENT
-            if attempts == TERMINAL_STARTS_IN_A_ROW:
+            if attempts == TERMINAL_STARTS_IN_A_ROW or state == GAVE_UP:
                 return taken, episode, NOWHERE_TO_START
             state, steps, counter = roll_in(dynamics, chains, chain_policies, counter, most_steps - taken)
             taken += steps

@@ -21,7 +21,8 @@ from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds.alias_tables import AliasTable, Dynamics
 from curious_explorer.worlds.episode_kernels import episode_statistics, walk_by_steps
 from curious_explorer.worlds.episodes import EpisodeStatistics
-from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
+from curious_explorer.worlds.targets import Targets
 from curious_explorer.worlds.walk_kernels import Chains, walk_in_lanes, walk_in_pairs
 
 ROLL_INS_KEPT = 8
@@ -55,8 +56,18 @@ def expected_steps(gammas: Sequence[float], weights: Floats, chains: Integers, t
     return float(weights @ (until[stop] - until[first])) + float(ahead[len(ahead) - tail :].sum())
 
 
-def make_chains(start: AliasTable, gammas: Sequence[float], weights: Floats, ranges: Integers, tail: int) -> Chains:
+def make_chains(
+    start: AliasTable,
+    gammas: Sequence[float],
+    weights: Floats,
+    ranges: Integers,
+    tail: int,
+    targets: Targets | None = None,
+    goals: Integers | None = None,
+) -> Chains:
     """What the kernels share of a mixture of chains; see `RollIn` for the arguments."""
+    nothing = np.zeros(0, dtype=np.int64)
+    no_actions = np.zeros((0, 0), dtype=np.int16)
     chain = tables.alias_table(weights)
     discounts = sorted(set(gammas)) or [0.0]
     size = max(map(tables.geometric_size, discounts))
@@ -73,6 +84,13 @@ def make_chains(start: AliasTable, gammas: Sequence[float], weights: Floats, ran
         stop_outcomes=stops.view(np.int32),
         stop_offset=np.array([discounts.index(gamma) * size for gamma in gammas], dtype=np.int64),
         stop_size=size,
+        goals=np.full(len(ranges), NO_GOAL, dtype=np.int64) if goals is None else goals,
+        targets=nothing if targets is None else targets.states,
+        limits=nothing if targets is None else targets.limits,
+        actions=no_actions if targets is None else targets.table(),
+        tries=1 if targets is None else targets.tries,
+        tally=np.zeros((0, 3), dtype=np.int64) if targets is None else targets.tally,
+        gave_up=nothing if targets is None else targets.gave_up,
     )
 
 
@@ -118,8 +136,10 @@ class PreparedRollIn:
         return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
 
     def pays(self, count: int) -> bool:
-        """Whether ``count`` walks go through composed tables."""
+        """Whether ``count`` walks go through composed tables; never to chosen states, for which there are none."""
         roll_in = self.roll_in
+        if roll_in.targets is not None:
+            return False
         steps = expected_steps(roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
         return composing_pays(steps, count, self.composed_entries)
 
@@ -149,7 +169,15 @@ class Preparer:
             self._roll_ins.move_to_end(id(roll_in))
             return known
         policies = [self._policy(policy) for policy in roll_in.policies]
-        chains = make_chains(self._start, roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+        chains = make_chains(
+            self._start,
+            roll_in.gammas,
+            roll_in.weights,
+            roll_in.chains,
+            roll_in.tail,
+            roll_in.targets,
+            roll_in.goals,
+        )
         prepared = PreparedRollIn(roll_in, chains, policies, self._mdp, 1 << self._log2_size)
         self._roll_ins[id(roll_in)] = prepared
         while len(self._roll_ins) > ROLL_INS_KEPT or (
@@ -180,7 +208,7 @@ class NumbaBackend:
         """The states in which walks end, and how many steps they took."""
         ends = np.empty(count, dtype=np.int32)
         kernel = self._walker(prepared, count)
-        if self._threads == 1:
+        if self._threads == 1 or prepared.roll_in.targets is not None:  # tries are counted, which threads would spoil
             return ends, int(kernel(key, 0, ends))
         cuts = np.linspace(0, count, self._threads + 1).astype(int)
         with ThreadPoolExecutor(self._threads) as pool:
@@ -195,7 +223,7 @@ class NumbaBackend:
         steps = 0
         for key, portion in zip(keys, portions, strict=True):
             ends, taken = self.walk(prepared, key, portion)
-            counts += np.bincount(ends, minlength=self._shape[0])
+            counts += np.bincount(ends[ends >= 0], minlength=self._shape[0])  # negative: gave up
             steps += taken
         return counts, steps
 

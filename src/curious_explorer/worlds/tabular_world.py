@@ -30,6 +30,7 @@ from curious_explorer.worlds.world import (
     Step,
     TransitionCounts,
     World,
+    check_arrivals,
     nowhere_to_start,
     portions,
 )
@@ -157,7 +158,7 @@ class TabularWorld(World):
         state, taken, counter = begin_episode(tables, first, most)
         self._count(taken)
         if state == NOWHERE_TO_START:
-            nowhere_to_start()
+            nowhere_to_start(reset)
         self._state, self._counter = (int(state), np.uint64(counter)) if state >= 0 else (None, np.uint64(0))
         return self._state
 
@@ -169,6 +170,7 @@ class TabularWorld(World):
         prepared = self._preparer.prepare(roll_in)
         ends, steps = self._kernels.walk(prepared, self._next_key(), count)
         self._count(steps)
+        check_arrivals(roll_in)
         return ends
 
     def count_ends(self, roll_in: RollIn, count: int) -> Integers:
@@ -177,6 +179,7 @@ class TabularWorld(World):
         prepared = self._preparer.prepare(roll_in)
         counts, steps = self._kernels.count_ends(prepared, [self._next_key() for _ in parts], parts)
         self._count(steps)
+        check_arrivals(roll_in)
         return counts
 
     def episodes(self, policy: Policy, batch: EpisodeBatch) -> EpisodeStatistics:
@@ -204,7 +207,7 @@ class TabularWorld(World):
         )
         self._count(result.samples)
         if ending == stepping.NOWHERE_TO_START:
-            nowhere_to_start()
+            nowhere_to_start(batch.reset)
         return result._replace(seen=self._seen(entry_counts)) if batch.record else result
 
     # One step at a time, compiled ---------------------------------------------------------------------------------

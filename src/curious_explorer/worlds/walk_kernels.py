@@ -41,6 +41,13 @@ class Chains(NamedTuple):
     stop_outcomes: Indices
     stop_offset: NDArray[np.int64]  # (N,): where the table of each policy's discount begins
     stop_size: int
+    goals: NDArray[np.int64]  # (C,): the target that a chain goes to first, or -1; only `roll_in` looks at these
+    targets: NDArray[np.int64]  # (T,), and so on: see `Targets`
+    limits: NDArray[np.int64]
+    actions: NDArray[np.int16]  # (T, S)
+    tries: int
+    tally: NDArray[np.int64]  # (T, 3), written to
+    gave_up: NDArray[np.int64]  # (1,), written to
 
 
 @inlined

@@ -39,9 +39,10 @@ import numpy as np
 from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.episodes import EpisodeBatch, EpisodeStatistics, Reward, TransitionCounts
-from curious_explorer.worlds.policies import Policy, as_table, check_any_policy
-from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.policies import KnownPolicy, Policy, as_table, check_any_policy
+from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
+from curious_explorer.worlds.targets import NO_WAY, Targets
 
 if TYPE_CHECKING:  # it imports Numba
     from curious_explorer.worlds.compiled_steps import CompiledSteps
@@ -172,12 +173,40 @@ class World(ABC):
             state, going_on = self._roll_in(roll_in, generator, last)
             if going_on:
                 return None if last is not None and self.samples >= last else state
-        nowhere_to_start()
+        nowhere_to_start(roll_in)
 
     def _roll_in(self, roll_in: RollIn, generator: np.random.Generator, last: int | None = None) -> tuple[int, bool]:
         """Restart and walk one chain: the state, and whether an episode can go on there (``last``: of `samples`)."""
-        state = int(self.restart())
-        for policy, gamma in roll_in.draw_chain(generator):
+        for _ in range(1 if roll_in.targets is None else roll_in.targets.tries):
+            state = int(self.restart())
+            goal, chain = roll_in.draw_chain(generator)
+            if roll_in.targets is None or goal == NO_GOAL:
+                return self._walk_chain(state, chain, generator, last)
+            state, arrived, going_on = self._go_to(roll_in.targets, goal, state, last)
+            if arrived and going_on:
+                return self._walk_chain(state, chain, generator, last)
+            if arrived or (last is not None and self.samples >= last):
+                return state, False
+        assert roll_in.targets is not None
+        roll_in.targets.refuse()
+
+    def _go_to(self, targets: Targets, goal: int, state: int, last: int | None) -> tuple[int, bool, bool]:
+        """Go to a target: the state, whether that is it, and whether an episode can go on there."""
+        target, limit, actions = int(targets.states[goal]), int(targets.limits[goal]), targets.actions(goal)
+        steps, going_on = 0, True
+        while state != target and going_on and steps < limit and actions[state] != NO_WAY:
+            if last is not None and self.samples >= last:
+                return state, False, False
+            step = self.step(int(actions[state]))
+            state, steps = step.state, steps + 1
+            going_on = not (step.terminated or step.truncated)
+        targets.note(goal, state == target, steps)
+        return state, state == target, going_on
+
+    def _walk_chain(
+        self, state: int, chain: list[tuple[KnownPolicy, float]], generator: np.random.Generator, last: int | None
+    ) -> tuple[int, bool]:
+        for policy, gamma in chain:
             table = as_table(check_any_policy(policy, self.num_states, self.num_actions), type(self).__name__)
             for _ in range(generator.geometric(1.0 - gamma) - 1):
                 if last is not None and self.samples >= last:
@@ -224,8 +253,15 @@ def draw_action(probabilities: Floats, generator: np.random.Generator) -> int:
     return int(np.searchsorted(np.cumsum(probabilities[:last]), generator.random(), side="right"))
 
 
-def nowhere_to_start() -> NoReturn:
-    """Say that roll-ins keep ending in terminal states."""
+def check_arrivals(roll_in: RollIn | None) -> None:
+    """Raise an error if a compiled roll-in to chosen states gave up."""
+    if roll_in is not None and roll_in.targets is not None:
+        roll_in.targets.check()
+
+
+def nowhere_to_start(roll_in: RollIn | None = None) -> NoReturn:
+    """Say that roll-ins keep ending in terminal states, or do not arrive where they were to go."""
+    check_arrivals(roll_in)
     raise ValueError(
         "roll-ins keep ending in terminal states; an episode needs a start, or a reset model, that reaches "
         "states that are not terminal"
