@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,12 +17,10 @@ from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, check_any_policy
-from curious_explorer.worlds.targets import Targets
+from curious_explorer.worlds.targets import NO_WAY, Targets
 
 BLOCK_SIZE = 4_096
 CACHED_ACTORS = 1_024
-MOST_TARGET_ENTRIES = 10_000_000
-"""Plans to targets are kept while they have no more entries than this, all together."""
 
 
 class RandomStream:
@@ -89,17 +87,17 @@ class TargetActor:
 
     def __init__(self, targets: Targets, goal: int, choices: list[Any]) -> None:
         self.target, self.limit = int(targets.states[goal]), int(targets.limits[goal])
-        self._actions: list[int] = targets.actions(goal).tolist()
+        self._action = targets.actions(goal).item
         self._targets, self._goal, self._choices = targets, goal, choices
 
     def choose(self, observation: Any, cell: int, stream: RandomStream) -> tuple[int, Any]:
         """The action's number, and the action; nothing is drawn."""
-        number = self._actions[cell]
+        number = self._action(cell)
         return number, self._choices[number]
 
     def knows_way(self, cell: int) -> bool:
         """Whether there is a way from this cell that is known."""
-        return cell >= 0 and self._actions[cell] >= 0
+        return cell != UNKNOWN and self._action(cell) != NO_WAY
 
     def note(self, arrived: bool, steps: int) -> None:
         """Count one try."""
@@ -131,7 +129,6 @@ class ActorCache:
     def __init__(self, num_states: int, choices: list[Any]) -> None:
         self._num_states, self._choices = num_states, choices
         self._kept: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # by id; policies held, or ids would recur
-        self._targets: OrderedDict[tuple[int, int], tuple[Targets, TargetActor]] = OrderedDict()
 
     def actor(self, policy: Policy, name: str = "policy") -> Actor:
         """An actor for this policy, which is checked."""
@@ -142,19 +139,9 @@ class ActorCache:
             return ObservationActor(checked)
         return TableActor(checked, self._choices)
 
-    def target_actors(self, targets: Targets | None) -> Callable[[int], TargetActor]:
-        """Makes the actor that goes to a target, by its number; those made last are kept."""
-
-        def make(goal: int) -> TargetActor:
-            kept = self._targets.get((id(targets), goal))
-            if kept is None:
-                assert targets is not None
-                kept = self._targets[id(targets), goal] = (targets, TargetActor(targets, goal, self._choices))
-                if len(self._targets) > max(1, MOST_TARGET_ENTRIES // self._num_states):
-                    self._targets.popitem(last=False)
-            return kept[1]
-
-        return make
+    def target_actor(self, targets: Targets, goal: int) -> TargetActor:
+        """An actor that goes to a target, by its number."""
+        return TargetActor(targets, goal, self._choices)
 
     def roll_in_actors(self, policies: Sequence[Policy]) -> list[Actor]:
         """An actor for each policy of a roll-in."""

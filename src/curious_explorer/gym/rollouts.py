@@ -42,22 +42,22 @@ class RollInSampler:
         tail = list(range(len(roll_in.policies) - roll_in.tail, len(roll_in.policies)))
         self._chains = [[*range(first, stop), *tail] for first, stop in roll_in.chains.tolist()]
         assert roll_in.goals is not None
-        self._goals: list[int] | None = None if roll_in.targets is None else roll_in.goals.tolist()
-        self.targets, self._target_actor = roll_in.targets, actors.target_actors(roll_in.targets)
+        self._goals: list[int] = roll_in.goals.tolist()
+        self._targets, self._target_actor = roll_in.targets, actors.target_actor
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
         """A chain of actors with their numbers of steps, the last one first; a `TargetActor` has its limit."""
         number = stream.choice(self._cumulative)
         walked = [(self._actors[i], stream.stopping_time(self._gammas[i])) for i in reversed(self._chains[number])]
-        if self._goals is None or self._goals[number] == NO_GOAL:
+        if self._targets is None or self._goals[number] == NO_GOAL:
             return walked
-        actor = self._target_actor(self._goals[number])
+        actor = self._target_actor(self._targets, self._goals[number])
         return [*walked, (actor, actor.limit)]
 
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
-        if self.targets is not None and missed >= self.targets.tries:
-            self.targets.refuse()
+        if self._targets is not None and missed >= self._targets.tries:
+            self._targets.refuse()
 
 
 def reset_by_roll_in(

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.errors import UnreachableStateError
-from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.models.counted_model import NO_REWARD, CountedModel
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 from curious_explorer.worlds.targets import ARRIVED, DEFAULT_TRIES, STEPS, TRIED, Targets
@@ -124,9 +124,7 @@ class ChosenStates:
                 "the counted model; give a larger limit"
             )
         limits = [arrival.limit for arrival in arrivals]
-        self.targets = Targets(
-            self.states, limits, lambda index: reaching.plan(int(self.states[index])), tries=choice.tries
-        )
+        self.targets = Targets(self.states, limits, reaching.plan, tries=choice.tries)
 
     @property
     def chain_weights(self) -> Floats:
@@ -255,14 +253,17 @@ def named_weights(name: str, model: CountedModel, least_arrival: float) -> Float
 
 
 def rewarding_states(model: CountedModel) -> Mask:
-    """States with a pair that pays more than the least of all; where all pay the same, those in which episodes end."""
+    """States with a pair that pays more than halfway from the least to the most that any state pays.
+
+    So a small reward beside the start does not hide a large one far away. A terminal state pays what it goes on paying,
+    which is nothing as a rule, so that it is the reward where every step costs the same.
+    """
     tried = model.tries > 0
     rewards = model.rewards(None)
-    least = float(rewards[tried].min()) if tried.any() else 0.0
-    paying: Mask = np.any(tried & (rewards > least + 1e-9), axis=1)
-    paying |= model.terminal & (model.end_rewards() > 0.0)
-    if not paying.any() and least < 0.0:  # every step costs the same: the end of the episode is the reward
-        paying = model.terminal.copy()
-    if not paying.any():
+    pays = np.where(tried, rewards, -np.inf).max(axis=1)
+    pays[model.terminal] = model.end_rewards()[model.terminal]
+    least, most = float(rewards[tried].min(initial=np.inf)), float(pays.max())
+    if not most > least + NO_REWARD:
         raise ValueError('weighting "near the reward" needs a reward of the world\'s own, and none was seen')
+    paying: Mask = pays > 0.5 * (least + most)
     return paying

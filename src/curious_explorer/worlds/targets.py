@@ -35,8 +35,8 @@ class Targets:
     Args:
         states: the targets, shape (T,).
         limits: after how many steps a try is given up, shape (T,).
-        plan: the plan for target number i: the action in every state, shape (S,), and `NO_WAY` where there is none.
-            Made when it is first needed.
+        plan: makes the plan to a state, when it is first needed: the action in every state, shape (S,), and `NO_WAY`
+            where there is none.
         tries: how many roll-ins in a row may fail to arrive before that is an error.
     """
 
@@ -71,7 +71,7 @@ class Targets:
         """What to do in every state to get to target number ``index``, shape (S,)."""
         known = self._kept.get(index)
         if known is None:
-            known = self._kept[index] = self._plan(index)
+            known = self._kept[index] = self._plan(int(self.states[index]))
             while len(self._kept) > 1 and len(self._kept) * known.nbytes > MOST_BYTES_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(index)
