@@ -217,7 +217,7 @@ def test_near_the_reward_falls_with_distance():
     mdp = river_swim(6)  # the last state pays most
     weights = resets(mdp).weighted("near the reward").choice.weights
     assert (np.diff(weights) > 0).all()
-    silent = FiniteMDP(mdp.transitions, np.zeros((6, 2)), mdp.start)
+    silent = FiniteMDP(mdp.dense_transitions(), np.zeros((6, 2)), mdp.start)
     with pytest.raises(ValueError, match="none was seen"):
         resets(silent).weighted("near the reward")
 
