@@ -11,7 +11,7 @@ import numpy as np
 from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.compile import compiled, int64
 from curious_explorer.errors import EnvironmentFailureError
-from curious_explorer.worlds.episode_kernels import credit
+from curious_explorer.worlds.episode_kernels import CreditTables, credit
 from curious_explorer.worlds.episodes import EpisodeBatch, EpisodeStatistics, Reward, TransitionCounts, check_reward
 from curious_explorer.worlds.policies import ObservationPolicy, Policy
 
@@ -72,12 +72,20 @@ class EpisodeAccumulator:
 
     def __init__(self, policy: Policy, batch: EpisodeBatch, shape: tuple[int, int], source: str) -> None:
         numbered = not isinstance(policy, ObservationPolicy)
-        self._credited = (NO_LIMIT if batch.credited is None else batch.credited) if numbered else 0
-        self._policy = np.array(policy) if numbered else np.full(shape, 1.0 / shape[1])
-        self._critic = np.array(batch.values(shape[0]))
         self._reward, self._source = RewardRule(batch.reward, shape), source
-        self._factors = (float(batch.gamma), float(batch.trace), float(batch.weight_decay))
-        self._sums = (np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(shape[0]))
+        self._credit = CreditTables(
+            policy=np.array(policy) if numbered else np.full(shape, 1.0 / shape[1]),
+            rewards=self._reward.for_ever,
+            critic=np.array(batch.values(shape[0])),
+            gamma=float(batch.gamma),
+            trace=float(batch.trace),
+            weight_decay=float(batch.weight_decay),
+            credited=(NO_LIMIT if batch.credited is None else batch.credited) if numbered else 0,
+            advantage_sum=np.zeros(shape),
+            weight=np.zeros(shape),
+            target_sum=np.zeros(shape[0]),
+            occupancy=np.zeros(shape[0]),
+        )
         self._returns: list[Floats] = []
         self._lengths: list[int] = []
         self._seen = TransitionCounter() if batch.record else None
@@ -123,12 +131,7 @@ class EpisodeAccumulator:
             np.array(self._stops, dtype=np.int64),
             np.array(self._ends, dtype=np.int64),
             np.array(self._terminated, dtype=np.bool_),
-            self._policy,
-            self._reward.for_ever,
-            self._critic,
-            *self._factors,
-            self._credited,
-            *self._sums,
+            self._credit,
             returns,
         )
         self._returns.append(returns)
@@ -139,7 +142,7 @@ class EpisodeAccumulator:
         self._add_up()
         returns = np.concatenate([np.zeros(0), *self._returns])
         seen = None if self._seen is None else self._seen.counts()
-        return EpisodeStatistics(*self._sums, returns, np.array(self._lengths, dtype=np.int64), samples, seen)
+        return EpisodeStatistics(*self._credit[-4:], returns, np.array(self._lengths, dtype=np.int64), samples, seen)
 
 
 @compiled
@@ -150,45 +153,20 @@ def credit_episodes(
     stops: Integers,
     ends: Integers,
     terminated: Mask,
-    policy: Floats,
-    for_ever: Floats,
-    critic: Floats,
-    gamma: float,
-    trace: float,
-    weight_decay: float,
-    credited: int,
-    advantage_sum: Floats,
-    weight: Floats,
-    target_sum: Floats,
-    occupancy: Floats,
+    to: CreditTables,
     returns: Floats,
 ) -> None:
     """Add episodes to the sums; episode e has the steps up to ``stops[e]`` and led to ``ends[e]``."""
     first = int64(0)
     for episode in range(len(stops)):
         stop, end = stops[episode], ends[episode]
-        returns[episode] = credit(
-            states[first:stop],
-            actions[first:stop],
-            earned[first:stop],
-            end,
-            terminated[episode],
-            policy,
-            for_ever,
-            critic,
-            gamma,
-            trace,
-            weight_decay,
-            credited,
-            advantage_sum,
-            weight,
-            target_sum,
-        )
+        steps = slice(first, stop)
+        returns[episode] = credit(states[steps], actions[steps], earned[steps], end, terminated[episode], to)
         discount = 1.0
         for step in range(first, stop):
-            occupancy[states[step]] += (1.0 - gamma) * discount
-            discount *= gamma
-        occupancy[end] += discount  # it stays there, or we say so for want of knowing
+            to.occupancy[states[step]] += (1.0 - to.gamma) * discount
+            discount *= to.gamma
+        to.occupancy[end] += discount  # it stays there, or we say so for want of knowing
         first = stop
 
 

@@ -17,10 +17,11 @@ the critic says of the state it was cut off in.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
-from curious_explorer.arrays import Floats, Indices, Words
+import numpy as np
+
+from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.compile import compiled, inlined, int64
 from curious_explorer.worlds.alias_tables import Dynamics
 from curious_explorer.worlds.random_streams import GOLDEN, ONE, mix64, walk_key
@@ -162,25 +163,26 @@ def walk_by_steps(
     return taken
 
 
+class CreditTables(NamedTuple):
+    """How the steps of episodes are credited (see the top of this module), and the sums that they are added to."""
+
+    policy: Floats  # (S, A)
+    rewards: Floats  # (S, A): what a terminal state goes on paying
+    critic: Floats  # (S,)
+    gamma: float
+    trace: float  # lambda
+    weight_decay: float  # step t enters the sums with this to the power t
+    credited: int  # how many steps of an episode enter the sums
+    advantage_sum: Floats  # (S, A)
+    weight: Floats  # (S, A)
+    target_sum: Floats  # (S,)
+    occupancy: Floats  # (S,)
+
+
 @inlined
-def credit(
-    states: NDArray[np.int64],
-    actions: NDArray[np.int64],
-    earned: Floats,
-    end: int,
-    terminated: bool,
-    policy: Floats,
-    rewards: Floats,
-    critic: Floats,
-    gamma: float,
-    trace: float,
-    weight_decay: float,
-    credited: int,
-    advantage_sum: Floats,
-    weight: Floats,
-    target_sum: Floats,
-) -> float:
-    """Add one episode, which led to ``end``, to the sums; returns its discounted return."""
+def credit(states: Integers, actions: Integers, earned: Floats, end: int, terminated: bool, to: CreditTables) -> float:
+    """Add one episode, which led to ``end``, to the sums of advantages and targets; returns its discounted return."""
+    policy, rewards, critic, gamma, trace, weight_decay, credited, advantage_sum, weight, target_sum, _ = to
     if terminated:
         ahead = 0.0
         for action in range(policy.shape[1]):
@@ -209,35 +211,25 @@ def episode_statistics(
     dynamics: Dynamics,
     chains: Chains,
     chain_policies: Words,
-    policy: Floats,
     thresholds: Words,
-    rewards: Floats,
     reward_mode: int,
-    critic: Floats,
-    gamma: float,
-    trace: float,
-    weight_decay: float,
+    to: CreditTables,
     horizon: int,
-    credited: int,
     most_steps: int,
     key: np.uint64,
-    advantage_sum: Floats,
-    weight: Floats,
-    target_sum: Floats,
-    occupancy: Floats,
     returns: Floats,
-    lengths: NDArray[np.int64],
-    entry_counts: NDArray[np.int64],
+    lengths: Integers,
+    entry_counts: Integers,
 ) -> tuple[int, int, int]:
     """Run one episode for each place of ``returns`` and add up its statistics.
 
     Each episode rolls in, again and again until it stands in a state that is not terminal, then follows the policy
     until a terminal state, ``horizon`` steps, or the end of the budget ``most_steps``, which counts every step of both.
-    The first ``credited`` steps are given weight ``weight_decay ** t`` each in the sums, later ones none. What
-    ``rewards`` says of a terminal state is paid for ever after; ``entry_counts`` counts transitions unless it is empty.
+    ``thresholds`` are those of ``to.policy``; ``entry_counts`` counts transitions unless it is empty.
 
     Returns the steps taken, the episodes run (the last may be cut off by the budget) and how it ended.
     """
+    rewards, gamma, occupancy = to.rewards, to.gamma, to.occupancy
     states, actions = np.empty(horizon, dtype=np.int64), np.empty(horizon, dtype=np.int64)
     earned = np.empty(horizon)
     taken = int64(0)
@@ -270,25 +262,9 @@ def episode_statistics(
             state = int64(dynamics.next_state[entry])
             length += 1
             taken += 1
-        occupancy[state if state >= 0 else ~state] += discount  # it stays there, or we say so for want of knowing
         end = state if state >= 0 else ~state
-        returns[episode] = credit(
-            states[:length],
-            actions[:length],
-            earned[:length],
-            end,
-            state < 0,
-            policy,
-            rewards,
-            critic,
-            gamma,
-            trace,
-            weight_decay,
-            credited,
-            advantage_sum,
-            weight,
-            target_sum,
-        )
+        occupancy[end] += discount  # it stays there, or we say so for want of knowing
+        returns[episode] = credit(states[:length], actions[:length], earned[:length], end, state < 0, to)
         lengths[episode] = length
         if taken >= most_steps:
             return taken, episode + 1, BUDGET_SPENT

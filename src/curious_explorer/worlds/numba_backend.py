@@ -19,7 +19,7 @@ from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds.alias_tables import AliasTable, Dynamics
-from curious_explorer.worlds.episode_kernels import episode_statistics, walk_by_steps
+from curious_explorer.worlds.episode_kernels import CreditTables, episode_statistics, walk_by_steps
 from curious_explorer.worlds.episodes import EpisodeStatistics
 from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 from curious_explorer.worlds.targets import Targets
@@ -270,19 +270,14 @@ class NumbaBackend:
             self._dynamics,
             prepared.chains,
             prepared.thresholds,
-            policy,
             thresholds,
-            rewards,
             reward_mode,
-            critic,
-            gamma,
-            trace,
-            weight_decay,
+            CreditTables(policy, rewards, critic, gamma, trace, weight_decay, credited, *result[:4]),
             horizon,
-            credited,
             NO_LIMIT if max_samples is None else max_samples,
             key,
-            *result[:6],
+            result.returns,
+            result.lengths,
             entry_counts,
         )
         result = result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=int(taken))
