@@ -49,7 +49,7 @@ def bidirectional_lock(horizon: int, *, num_actions: int = 10, permute_actions: 
     levels = range(1, horizon + 1)
     ends = {side: f"{side}End" for side in END_REWARDS}
     inside = [f"{side}{lane}{level}" for side in END_REWARDS for lane in (*GOOD, "D") for level in levels]
-    inside = [name for name in inside if not name.endswith("D1")]  # nobody has died before the first level
+    inside = [name for name in inside if not name.endswith("D1")]  # the dead lanes begin at the second level
     builder.states(START, *inside, *ends.values(), DEAD_END)
     actions = [f"a{number}" for number in range(num_actions)]
     builder.actions(*actions)
@@ -75,14 +75,5 @@ def bidirectional_lock(horizon: int, *, num_actions: int = 10, permute_actions: 
     for end in (*ends.values(), DEAD_END):
         for action in actions:
             builder.state(end).action(action, reward=scaled(0.0)).to(end)
-    described = builder.terminal(*ends.values(), DEAD_END).start(START).build()
-    mdp = FiniteMDP.from_rows(
-        described.transitions,
-        described.rewards,
-        described.start,
-        terminal=described.terminal,
-        state_names=described.state_names,
-        action_names=described.action_names,
-        reward_scale=scale,
-    )
+    mdp = builder.terminal(*ends.values(), DEAD_END).start(START).build(reward_scale=scale)
     return permute_action_labels(mdp, permute_actions)

@@ -298,8 +298,8 @@ def policy_iteration(
 ) -> tuple[Floats, int]:  # fmt: skip
     """Optimal values by policy iteration, each policy evaluated by elimination; and how many were evaluated.
 
-    Gauss-Seidel sweeps both ways between evaluations carry news along a chain at once rather than state by state.
-    They raise values monotonically, so the policy they leave behind is at least as good as what they show.
+    Gauss-Seidel sweeps both ways between evaluations carry a change along a chain at once rather than state by
+    state. They raise values monotonically, so the policy they leave behind is at least as good as what they show.
     """
     num_actions = source.size // num_states
     rows = np.arange(0, source.size, num_actions).astype(np.int32)
@@ -379,7 +379,7 @@ def apply_rows(
 def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Indices) -> tuple[float, float]:
     """T v into ``updated`` and greedy rows into ``rows``; the least and the largest entry of T v - v.
 
-    A pass of its own, and without branches: which action wins is a coin toss to the processor, and a wrong guess inside
+    A pass of its own, and without branches: the processor cannot predict which action wins, and a wrong guess inside
     `apply_rows` would stop it from fetching ahead.
     """
     num_actions = action_values.size // values.size

@@ -7,9 +7,9 @@ any more, or nothing unknown was met for a while, it stops, having spent only wh
 
 **What it hands out.** For the world's own reward, alone or combined with another, the result is to be used: it is the
 best policy for what was seen, and pairs that were never tried are worth nothing. For a reward that replaces the
-world's own, as in Curious Explorer's rounds, the result is to explore: pairs that are not known yet keep their promise.
+world's own, as in Curious Explorer's rounds, the result is to explore: pairs that are not known yet are worth the most.
 
-**Honesty.** Counts are paid for in one world, and are refused in another: shared between runs, they would be samples
+**Samples.** Counts are paid for in one world, and are refused in another: shared between runs, they would be samples
 that nobody counted. Make a new `ModelBased` for each run.
 """
 

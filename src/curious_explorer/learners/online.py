@@ -1,6 +1,6 @@
-"""Learning one step at a time: an agent that acts in a world, episode after episode, and thinks in between.
+"""Learning one step at a time: an agent that acts in a world, episode after episode, and plans or learns in between.
 
-`OnlineAgent.follow` acts by one policy until it is worth thinking again: when some pair has been tried as often as its
+`OnlineAgent.follow` acts by one policy until it is worth planning again: when some pair has been tried as often as its
 quota says. `OnlineAgent.learn_q` carries a table of action values along and changes it at every step (Q-learning). Both
 go on with the episode in progress, begin a new one (a roll-in, which is counted) whenever one ends or has lasted
 ``horizon`` steps, and never take more than ``max_samples`` steps.
@@ -126,7 +126,7 @@ class OnlineAgent:
     def follow(
         self, policy: Floats, *, max_samples: int, quota: Integers | None = None, max_episodes: int | None = None
     ) -> Followed:
-        """Act by a policy until it is worth thinking again.
+        """Act by a policy until a quota, the episodes or the samples are used up.
 
         Args:
             max_samples: how many steps to take at most, roll-ins included.
@@ -401,12 +401,12 @@ def update_q(
     bounds: Floats,
     tries: Integers,
 ) -> None:
-    """One try of a pair that paid ``pay`` and led to where ``ahead`` is hoped for; `QRule` has the formula."""
+    """One try of a pair that paid ``pay`` and led to where ``ahead`` is expected; `QRule` has the formula."""
     tries[state, action] += 1
     tried = tries[state, action]
     rate = max(least_rate, (rate_horizon + 1.0) / (rate_horizon + tried))
-    hope = bonus * np.sqrt((log_term + np.log((tried + 1.0) * (tried + 2.0))) / tried) if bonus > 0.0 else 0.0
-    target = (1.0 - gamma) * pay + gamma * ahead + hope
+    added = bonus * np.sqrt((log_term + np.log((tried + 1.0) * (tried + 2.0))) / tried) if bonus > 0.0 else 0.0
+    target = (1.0 - gamma) * pay + gamma * ahead + added
     values[state, action] += rate * (target - values[state, action])
     if falling:
         bounds[state, action] = min(bounds[state, action], values[state, action])

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from curious_explorer.mdp.assembly import merge_outcomes
+from curious_explorer.mdp.assembly import UNSCALED, RewardScale, merge_outcomes
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 _Outcome = tuple[int, int, int, float, float]
@@ -75,8 +75,8 @@ class MDPBuilder:
         self._missing_stay = True
         return self
 
-    def build(self) -> FiniteMDP:
-        """Validate the description and return the MDP.
+    def build(self, *, reward_scale: RewardScale = UNSCALED) -> FiniteMDP:
+        """Validate the description and return the MDP; ``reward_scale`` is how its rewards were scaled, if they were.
 
         Raises:
             ValueError: naming the state and the action, if an action is missing in a state, probabilities do not sum
@@ -111,6 +111,7 @@ class MDPBuilder:
             terminal=sorted(self._terminal),
             state_names=self._states.in_order,
             action_names=self._actions.in_order,
+            reward_scale=reward_scale,
         )
 
     def _loops_for_missing_pairs(self) -> list[_Outcome]:

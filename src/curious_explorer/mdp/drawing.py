@@ -84,7 +84,7 @@ def draw_mdp(
         colorbar: whether to draw one; panels that share their colours need only one.
         positions: where the states are, shape (S, 2), such as `layout_states` returns (computed if None).
         path: also save the figure there; the ending decides the format (png, pdf, svg).
-        max_states: refuse larger MDPs, whose drawing nobody could read.
+        max_states: refuse larger MDPs, whose drawing would be unreadable.
     """
     if mdp.num_states > max_states:
         raise ValueError(
@@ -335,7 +335,7 @@ def _draw_labels(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float, fills: F
     widths = np.array([_width_of(name) for name in shown])
     fits = inner / widths
     is_inside = fits >= SMALLEST_FONT
-    # Most names share one size, so that the drawing looks calm; a few long ones may be smaller.
+    # Most names share one size, so that the drawing looks even; a few long ones may be smaller.
     common = min(LARGEST_FONT, 0.62 * inner, np.quantile(fits[is_inside], 0.2) if is_inside.any() else LARGEST_FONT)
     if common < SMALLEST_FONT:
         return

@@ -166,7 +166,7 @@ class FiniteMDP:
         texts: dict[str, Any],
         fingerprint: str | None,
     ) -> FiniteMDP:
-        """What `save` wrote, taken at its word: no array is looked at (rewards by transition are averaged, though)."""
+        """What `save` wrote, unchecked: no array is looked at (rewards by transition are averaged, though)."""
         mdp = cls.__new__(cls)
         num_states = rows.shape[1]
         num_actions = rows.shape[0] // num_states

@@ -3,7 +3,7 @@
 **Theorem 2** is Theorem 1 with the optimizer's error replaced by a rate for REINFORCE.
 
 The rate is quoted by the paper from Zhang, Kim, O'Donoghue and Boyd (AAAI 2021, Theorem 6). After i episodes from mu,
-with probability 1 - delta, for a universal constant C that nobody states,
+with probability 1 - delta, for a universal constant C that is not stated,
 
     E(i, delta, m) = C |S|^2 |A|^2 / (1 - gamma)^2 * log(i / delta)^(5/2) / i^(1/6) * m^2,
 
@@ -130,7 +130,7 @@ def theorem_2(
     Args:
         episodes: i(n), the episodes of each round, or one number for all.
         delta: the probability with which the statement may fail.
-        constant: C, which nobody states.
+        constant: C, which is stated nowhere.
     """
     gamma = check_exploration(exploration, mdp, gamma)
     rounds = len(exploration.rounds)
@@ -222,7 +222,7 @@ def theorem_3(
         mdp: the MDP, with the rewards to be learned for.
         reset: where episodes begin: a reset model, a distribution, a state, or None for rho.
         delta: the probability with which the statement may fail.
-        constant: C, which nobody states.
+        constant: C, which is stated nowhere.
         policy: what was learned, for the left side; left out if None.
     """
     gamma = check_gamma(gamma)

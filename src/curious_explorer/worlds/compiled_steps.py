@@ -63,7 +63,7 @@ class CompiledSteps:
     tables: Callable[[RollIn | None, Reward | None], StepTables]
     """The tables for a place to begin episodes (None: the start) and a reward (None: the world's own)."""
     next_key: Callable[[], np.uint64]
-    """The key of a stream of draws that nobody has used."""
+    """The key of a new stream of draws."""
     finish: Callable[[int, int, Integers], TransitionCounts]
     """To be called after every stretch: with the steps taken, roll-ins included, the state of the episode in progress
     (negative: none) and how often each transition was taken; returns these as transitions."""

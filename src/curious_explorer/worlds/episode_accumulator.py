@@ -67,7 +67,7 @@ class EpisodeAccumulator:
     Args:
         policy: whose episodes they are; one that sees observations leaves no advantages, since its actions have no
             numbers to be credited under.
-        source: who to blame for a reward that is no number.
+        source: what the error about a reward that is no number names.
     """
 
     def __init__(self, policy: Policy, batch: EpisodeBatch, shape: tuple[int, int], source: str) -> None:

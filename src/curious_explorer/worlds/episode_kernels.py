@@ -213,10 +213,20 @@ def episode_statistics(
     chain_policies: Words,
     thresholds: Words,
     reward_mode: int,
-    to: CreditTables,
     horizon: int,
     most_steps: int,
     key: np.uint64,
+    policy: Floats,
+    rewards: Floats,
+    critic: Floats,
+    gamma: float,
+    trace: float,
+    weight_decay: float,
+    credited: int,
+    advantage_sum: Floats,
+    weight: Floats,
+    target_sum: Floats,
+    occupancy: Floats,
     returns: Floats,
     lengths: Integers,
     entry_counts: Integers,
@@ -225,11 +235,13 @@ def episode_statistics(
 
     Each episode rolls in, again and again until it stands in a state that is not terminal, then follows the policy
     until a terminal state, ``horizon`` steps, or the end of the budget ``most_steps``, which counts every step of both.
-    ``thresholds`` are those of ``to.policy``; ``entry_counts`` counts transitions unless it is empty.
+    ``thresholds`` are the policy's. From ``policy`` to ``occupancy`` see `CreditTables` (one by one here: a tuple costs
+    two microseconds a call). ``entry_counts`` counts transitions unless it is empty.
 
     Returns the steps taken, the episodes run (the last may be cut off by the budget) and how it ended.
     """
-    rewards, gamma, occupancy = to.rewards, to.gamma, to.occupancy
+    sums = (advantage_sum, weight, target_sum, occupancy)
+    to = CreditTables(policy, rewards, critic, gamma, trace, weight_decay, credited, *sums)
     states, actions = np.empty(horizon, dtype=np.int64), np.empty(horizon, dtype=np.int64)
     earned = np.empty(horizon)
     taken = int64(0)

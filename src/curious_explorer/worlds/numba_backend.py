@@ -1,6 +1,6 @@
 """Walks and episodes on the CPU: roll-ins made ready for the kernels, and which kernel runs, on how many threads.
 
-A policy is known again by identity, which is safe because a `RollIn` holds policies that nobody can change. An
+Policies are recognised by identity, which is safe because those of a `RollIn` are read-only. An
 exploration of N rounds visits with chains of 1, 2, ..., N policies; only the newest one needs new tables.
 """
 
@@ -19,7 +19,7 @@ from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds.alias_tables import AliasTable, Dynamics
-from curious_explorer.worlds.episode_kernels import CreditTables, episode_statistics, walk_by_steps
+from curious_explorer.worlds.episode_kernels import episode_statistics, walk_by_steps
 from curious_explorer.worlds.episodes import EpisodeStatistics
 from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 from curious_explorer.worlds.targets import Targets
@@ -272,12 +272,11 @@ class NumbaBackend:
             prepared.thresholds,
             thresholds,
             reward_mode,
-            CreditTables(policy, rewards, critic, gamma, trace, weight_decay, credited, *result[:4]),
             horizon,
             NO_LIMIT if max_samples is None else max_samples,
             key,
-            result.returns,
-            result.lengths,
+            *(policy, rewards, critic, gamma, trace, weight_decay, credited),
+            *result[:6],
             entry_counts,
         )
         result = result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=int(taken))

@@ -75,7 +75,7 @@ def as_table(policy: Policy, purpose: str) -> Floats:
 
 
 def frozen(policy: ArrayLike) -> Floats:
-    """A table that nobody can change, so that it can be known again by identity; a copy unless it is one already."""
+    """A read-only table, which can be recognised by identity; a copy unless it is one already."""
     if isinstance(policy, np.ndarray) and policy.dtype == np.float64 and _is_frozen(policy):
         return policy
     table = np.array(policy, dtype=np.float64, order="C")

@@ -115,7 +115,7 @@ def go_on(
     """What a lane does when its policy has stopped: walk the next one, or record the end and begin another walk.
 
     Returns the lane (next_walk, walk, state, policy, stop, counter) and how many steps are ahead of it. When no walk is
-    left the lane has walk -1 and idles: it goes on drawing from a row that exists, and nobody counts its steps.
+    left the lane has walk -1 and idles: it goes on drawing from a row that exists, and its steps are not counted.
     """
     while True:
         while state >= 0 and walk >= 0:
