@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from curious_explorer.exact.visitation import visitation as visitation
     from curious_explorer.explorers.curious_explorer import explore as explore
     from curious_explorer.explorers.exploration import Exploration as Exploration
+    from curious_explorer.explorers.frontier import Frontier as Frontier
     from curious_explorer.gym.cells import Cells as Cells
     from curious_explorer.gym.cells import FunctionCells as FunctionCells
     from curious_explorer.gym.cells import GridCells as GridCells
@@ -46,7 +47,7 @@ __version__ = "0.1.0"
 
 _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
-    "explorers": ("Exploration", "explore"),
+    "explorers": ("Exploration", "Frontier", "explore"),
     "gym": (
         "Cells",
         "FunctionCells",

@@ -12,6 +12,7 @@ from curious_explorer import (
     TRPO,
     Exploration,
     FiniteMDP,
+    Frontier,
     ModelBased,
     Reinforce,
     ResetModel,
@@ -52,12 +53,13 @@ WORLDS = {
 PATIENT = {"updates": 1_000_000, "episodes": 5}
 EXPLORERS = {
     **METHODS,
+    "frontier": Frontier,
     "ce-trpo": lambda: CuriousExplorer(TRPO(**PATIENT), rounds=4),
     "ce-reinforce": lambda: CuriousExplorer(Reinforce(**PATIENT), rounds=4),
     "ce-model-based": lambda: CuriousExplorer(ModelBased(), rounds=4),
     "ce-r-max": lambda: CuriousExplorer(METHODS["r-max"](), rounds=4),
 }
-STOPS_EARLY = {"ce-model-based"}
+STOPS_EARLY = {"ce-model-based", "frontier"}
 """They end when nothing is left to learn."""
 every_explorer = pytest.mark.parametrize("name", EXPLORERS)
 

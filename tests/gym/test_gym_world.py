@@ -352,3 +352,23 @@ def test_exploring_and_improving_end_to_end():
     best = mdp.start @ solve(mdp, gamma=GAMMA).values
     assert mdp.start @ evaluate(mdp, trained.policy, gamma=GAMMA) > 0.9 * best
     assert world.samples == counter.steps
+
+
+def test_a_layout_is_the_same_in_every_episode_and_time_limits_end_it_where_asked():
+    def cells():
+        return MiniGridCells(1_000, things=True)
+
+    world = GymWorld("MiniGrid-DoorKey-5x5-v0", cells=cells(), layout=3, seed=1, time_limits=True)
+    starts = {world.restart() for _ in range(5)}
+    assert starts == {0}
+    steps = [world.step(0) for _ in range(250)]
+    assert [step.truncated for step in steps] == [False] * 249 + [True]
+    parts = world.parts()
+    assert parts is not None
+    assert {"column", "row", "direction", "carried", "yellow key 1"} <= parts.keys()
+    assert world.identity()["layout"] == 3
+    other = GymWorld("MiniGrid-DoorKey-5x5-v0", cells=cells(), seed=1)
+    assert len({other.restart() for _ in range(5)}) > 1
+    assert "layout" not in other.identity()
+    with pytest.raises(ValueError, match="num_envs"):
+        GymWorld("MiniGrid-DoorKey-5x5-v0", cells=cells(), layout=3, num_envs=2)

@@ -7,6 +7,7 @@ The others are listed in `methods`.
 from curious_explorer.explorers.curious_explorer import CuriousExplorer, explore
 from curious_explorer.explorers.exact_visits import ExactVisits
 from curious_explorer.explorers.exploration import Exploration, Explorer, Round
+from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.thresholds import constant, linear, paper_linear
 from curious_explorer.explorers.visits import FreshVisits, LearningVisits, OccupancyVisits
 from curious_explorer.learners.improve import improve
@@ -17,6 +18,7 @@ __all__ = [
     "Exploration",
     "Explorer",
     "FreshVisits",
+    "Frontier",
     "LearningVisits",
     "OccupancyVisits",
     "Round",

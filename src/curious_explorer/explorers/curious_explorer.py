@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.explorers.checkpoint import Checkpoint
 from curious_explorer.explorers.exploration import Exploration, Explorer, Round, count_starts, uniform_policy
+from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.progress import RoundProgress
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
@@ -45,7 +46,7 @@ REWARDS = ("curiosity", "combined")
 
 def explore(
     world: World,
-    optimizer: Optimizer | Explorer,
+    optimizer: Optimizer | Explorer | None = None,
     *,
     gamma: float,
     rounds: int | None = None,
@@ -63,12 +64,13 @@ def explore(
     """Explore a world from its start; what comes back has the reset model.
 
     An optimizer means Algorithm 2 with it: ``explore(world, TRPO(), gamma=0.95, rounds=20)`` is
-    ``CuriousExplorer(TRPO(), rounds=20).explore(world, gamma=0.95)``. An explorer, such as `RMax`, explores by itself.
+    ``CuriousExplorer(TRPO(), rounds=20).explore(world, gamma=0.95)``. An explorer, such as `RMax`, explores by itself;
+    none at all means `Frontier`, which takes the fewest samples.
 
     Args:
         world: where to act; every step is counted in ``world.samples``.
         optimizer: ``opt`` of the paper: `TRPO`, `Reinforce`, `ModelBased`, or anything with their signature; or an
-            explorer.
+            explorer; None: `Frontier`.
         gamma: the discount.
         rounds: N, how many policies Algorithm 2 learns; `CuriousExplorer` says more about this and its other options.
         samples: the most steps that the exploration takes in all; Algorithm 2 shares them out over its rounds.
@@ -83,6 +85,8 @@ def explore(
         progress: whether to show a progress bar.
     """
     check_world(world)
+    if optimizer is None:
+        optimizer = Frontier()
     if isinstance(optimizer, type) or not isinstance(optimizer, Explorer):
         check_optimizer(optimizer)
     if isinstance(optimizer, Explorer):

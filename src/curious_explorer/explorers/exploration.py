@@ -15,6 +15,7 @@ from curious_explorer.explorers.checkpoint import read_exploration
 from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.roll_in import RollIn
@@ -36,10 +37,14 @@ class Exploration:
         reset_model: where to start episodes; by default the one that the rounds' policies make.
         samples: every step that was taken; by default those of the rounds.
         policy: the best for what was seen of the world's own reward, or None.
-        model: what was counted, or None.
+        model: what was counted, in a table or as states were met, or None.
         discretisation: cells and actions, for an exploration of observations.
         planned_rounds: how many rounds it was to have, where it was read from a folder; more than there are if it was
             interrupted.
+        first_reward: after how many samples the world first paid anything, where that was watched; None: never.
+        complete: whether the explorer stopped because nothing was left that it knew a way to.
+
+    The reset model and the policy may be given as functions that make them when they are asked for.
     """
 
     def __init__(
@@ -47,17 +52,25 @@ class Exploration:
         rounds: tuple[Round, ...],
         gamma: float,
         *,
-        reset_model: ResetModel | None = None,
+        reset_model: ResetModel | Callable[[], ResetModel] | None = None,
         samples: int | None = None,
-        policy: KnownPolicy | None = None,
-        model: CountedModel | None = None,
+        policy: KnownPolicy | Callable[[], KnownPolicy] | None = None,
+        model: CountedModel | GrowingModel | None = None,
         discretisation: StoredDiscretisation | None = None,
         planned_rounds: int | None = None,
+        first_reward: int | None = None,
+        complete: bool = False,
     ) -> None:
         self.rounds, self.gamma = rounds, gamma
         self._reset_model, self._samples = reset_model, samples
-        self.policy, self.model = policy, model
+        self._policy, self.model = policy, model
         self.discretisation, self.planned_rounds = discretisation, planned_rounds
+        self.first_reward, self.complete = first_reward, complete
+
+    @cached_property
+    def policy(self) -> KnownPolicy | None:
+        """The best policy for what was seen of the world's own reward, or None."""
+        return self._policy() if callable(self._policy) else self._policy
 
     @cached_property
     def policies(self) -> tuple[KnownPolicy, ...]:
@@ -74,14 +87,14 @@ class Exploration:
         the policies allow, which is the one to train a learner from.
         """
         if self._reset_model is not None:
-            return self._reset_model
+            return self._reset_model() if callable(self._reset_model) else self._reset_model
         visited = [round_.visited for round_ in self.rounds]
         return ResetModel(
             self.policies,
             gamma=self.gamma,
             visited=visited,
             discretisation=self.discretisation,
-            model=self.model,
+            model=self.model if isinstance(self.model, CountedModel) else None,
         )
 
     def resets_to(self, state: int | str, **settings: Any) -> ResetModel:
@@ -89,7 +102,8 @@ class Exploration:
         return self.reset_model.to(state, **settings)
 
     def __repr__(self) -> str:
-        return f"Exploration({len(self.rounds)} rounds, gamma={self.gamma}, samples={self.samples:,})"
+        words = "complete" if self.complete else f"{len(self.rounds)} rounds"
+        return f"Exploration({words}, gamma={self.gamma}, samples={self.samples:,})"
 
     @property
     def finished(self) -> bool:
@@ -103,7 +117,11 @@ class Exploration:
 
     @cached_property
     def total_visited(self) -> Floats:
-        """D_0 + ... + D_{N-1}, shape (S,)."""
+        """D_0 + ... + D_{N-1}, shape (S,); for a model that grows, the share of all steps that led to each state."""
+        if isinstance(self.model, GrowingModel):
+            visited, visits = np.zeros(self.reset_model.num_states), self.model.visits()
+            visited[self.model.states] = visits / visits.sum()
+            return visited
         if not self.rounds:
             return np.zeros(self.reset_model.num_states)
         total: Floats = np.sum([round_.visited for round_ in self.rounds], axis=0)

@@ -24,7 +24,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -50,6 +50,10 @@ class Cells(ABC):
     @abstractmethod
     def index(self, observation: Any, env: Env | None) -> int:
         """The cell of an observation; ``env`` made it, for maps that need more than the observation."""
+
+    def parts(self, observation: Any, env: Env | None) -> Mapping[str, Hashable] | None:
+        """What an observation's cell is made of, by name, where this map knows; see `World.parts`."""
+        return None
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse an observation space that this map cannot be meant for."""
@@ -411,9 +415,7 @@ class MiniGridCells(DiscoveredCells):
 
     def key(self, observation: Any, env: Env | None) -> str:
         """The symbolic state as text."""
-        grid: Any = None if env is None else env.unwrapped
-        if grid is None or not hasattr(grid, "agent_pos"):
-            raise CellError(f"MiniGridCells needs a MiniGrid environment in this process, got {grid}")
+        grid = self._grid(env)
         column, row = (int(place) for place in grid.agent_pos)
         carried = "" if grid.carrying is None else f"{grid.carrying.type}/{grid.carrying.color}"
         things = [
@@ -422,6 +424,33 @@ class MiniGridCells(DiscoveredCells):
             if thing is not None and (thing.type == "door" or (self._things and thing.type in _MOVABLE))
         ]
         return f"{column},{row},{int(grid.agent_dir)};{carried};{' '.join(things)}"
+
+    def parts(self, observation: Any, env: Env | None) -> Mapping[str, Hashable] | None:
+        """Where the agent is and looks, what it carries, how each door is and where each movable thing lies."""
+        grid = self._grid(env)
+        parts: dict[str, Hashable] = {
+            "column": int(grid.agent_pos[0]),
+            "row": int(grid.agent_pos[1]),
+            "direction": int(grid.agent_dir),
+            "carried": None if grid.carrying is None else f"{grid.carrying.type}/{grid.carrying.color}",
+        }
+        numbers: dict[str, int] = {}
+        for place, thing in enumerate(grid.grid.grid):
+            if thing is None:
+                continue
+            if thing.type == "door":
+                parts[f"door {place}"] = 2 * int(thing.is_open) + int(thing.is_locked)
+            elif self._things and thing.type in _MOVABLE:
+                name = f"{thing.color} {thing.type}"
+                numbers[name] = numbers.get(name, 0) + 1
+                parts[f"{name} {numbers[name]}"] = place
+        return parts
+
+    def _grid(self, env: Env | None) -> Any:
+        grid: Any = None if env is None else env.unwrapped
+        if grid is None or not hasattr(grid, "agent_pos"):
+            raise CellError(f"MiniGridCells needs a MiniGrid environment in this process, got {grid}")
+        return grid
 
     def description(self) -> dict[str, Any]:
         """As plain data."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -61,6 +61,10 @@ class GymWorld(World):
         seed: where all of this world's randomness comes from.
         num_envs: how many environments are stepped together.
         vectorization: "sync" (in this process) or "async" (one process for each), where there are several.
+        layout: a seed that every episode is reset with, for environments that draw a new layout at every reset; only
+            the layout repeats, other random numbers of the environment go on. None: as the environment likes.
+        time_limits: whether the environment's own time limits end episodes of single steps, which they do not unless
+            asked to.
     """
 
     def __init__(
@@ -72,8 +76,16 @@ class GymWorld(World):
         seed: int = 0,
         num_envs: int = 1,
         vectorization: str = "sync",
+        layout: int | None = None,
+        time_limits: bool = False,
     ) -> None:
         self.seed = check_seed(seed)
+        self._layout = None if layout is None else check_seed(layout)
+        if (layout is not None or time_limits) and num_envs > 1:
+            raise ValueError(
+                f"num_envs is {num_envs}, but a layout and time limits can be kept in one environment only"
+            )
+        self._time_limits = bool(time_limits)
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
             raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
@@ -122,7 +134,7 @@ class GymWorld(World):
             self._make = maker_of(env)
         discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
-            return SingleEnvironment(first, discretisation)
+            return SingleEnvironment(first, discretisation, layout=self._layout, time_limits=self._time_limits)
         make = maker_of(env)
         first.close()
         return make_vector_environment(make, num_envs, vectorization, discretisation)
@@ -177,6 +189,8 @@ class GymWorld(World):
             "num_envs": self._environments.count,
             "digest": hashlib.sha256(content.encode()).hexdigest(),
             "discretisation": description,
+            **({} if self._layout is None else {"layout": self._layout}),
+            **({"time_limits": True} if self._time_limits else {}),
         }
 
     def position(self) -> dict[str, Any]:
@@ -281,6 +295,13 @@ class GymWorld(World):
         cell, reward, terminated, truncated = env.step(choices[action])
         self._in_episode = not (terminated or truncated)
         return Step(cell, reward, terminated, truncated=truncated)
+
+    def parts(self) -> Mapping[str, Hashable] | None:
+        """What the cell that the episode stands in is made of, where the cells know."""
+        env = self._environments
+        if not isinstance(env, SingleEnvironment):
+            return None
+        return env.discretisation.cells.parts(env.observations[0], env.env)
 
     # What the calls above share -------------------------------------------------------------------------------------
 

@@ -90,11 +90,21 @@ class SingleEnvironment(SteppedEnvironments):
     """One environment; ``terminated`` and ``truncated`` say whether and how its episode has ended.
 
     ``info`` is what the environment returned last under that name.
+
+    Args:
+        env: the environment.
+        discretisation: its cells and actions.
+        layout: the seed of every reset; the environment's random numbers go on from where they were.
+        time_limits: whether single steps end where the environment's time does.
     """
 
-    def __init__(self, env: Env, discretisation: Discretisation) -> None:
+    def __init__(
+        self, env: Env, discretisation: Discretisation, *, layout: int | None = None, time_limits: bool = False
+    ) -> None:
         super().__init__(discretisation, env.observation_space, 1)
         self.env = env
+        self._layout, self._limited = layout, time_limits
+        self._generator: np.random.Generator | None = None  # the environment's, where the layout is fixed
         self._time_limits = TimeLimits(env)
         self.info: dict[str, Any] = {}
         self.terminated = self.truncated = False
@@ -102,7 +112,13 @@ class SingleEnvironment(SteppedEnvironments):
     def reset(self, index: int = 0, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode."""
         try:
-            observation, self.info = self.env.reset(seed=seed, options=options)
+            if self._layout is None:
+                observation, self.info = self.env.reset(seed=seed, options=options)
+            else:
+                observation, self.info = self.env.reset(seed=self._layout, options=options)
+                if seed is not None or self._generator is None:
+                    self._generator = np.random.default_rng(self._layout if seed is None else seed)
+                self.env.unwrapped.np_random = self._generator
         except Exception as error:
             raise self._failure("reset", error) from error
         self.terminated = self.truncated = False
@@ -119,6 +135,8 @@ class SingleEnvironment(SteppedEnvironments):
         cell = self._observe(0, observation, self.env)
         if terminated or truncated:
             self._end(bool(terminated))
+            if self._limited and not terminated:
+                self.truncated = True
         return EnvironmentStep(cell, reward, self.terminated, self.truncated)
 
     def run(self, actor: Actor, max_steps: int, stream: RandomStream, trajectory: Trajectory | None = None) -> int:

@@ -32,6 +32,7 @@ sizes, `restart`, `step`, a counter of samples and an `identity`; everything els
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -228,6 +229,10 @@ class World(ABC):
 
     def stored_discretisation(self) -> StoredDiscretisation | None:
         """What states and actions stand for in a world of observations; None in a world of states."""
+        return None
+
+    def parts(self) -> Mapping[str, Hashable] | None:
+        """What the state that the episode stands in is made of, by name; None where that is not known."""
         return None
 
     # Runs that are resumed ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +56,10 @@ class WorldWrapper(World):
     def stored_discretisation(self) -> StoredDiscretisation | None:
         """What states and actions stand for."""
         return self.world.stored_discretisation()
+
+    def parts(self) -> Mapping[str, Hashable] | None:
+        """What the state is made of."""
+        return self.world.parts()
 
     def position(self) -> dict[str, Any]:
         """Where the world stands."""

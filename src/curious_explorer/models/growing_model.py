@@ -1,0 +1,347 @@
+"""Counts of a world whose states are met as they come: what was tried, what it led to, and what leads to where.
+
+States are numbered in the order in which they were met, so that memory grows with what was seen and not with what there
+might be. A pair is ``index * A + action``; each of its outcomes (the state that it led to, how often, and what that
+paid in all) is an entry in two linked lists, that of the pair and that of the state, so that plans can look ahead and
+back. An outcome that ended the episode has the complement ``~index`` of its state, which is negative.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curious_explorer.arrays import Floats, Indices, Integers
+from curious_explorer.compile import compiled, int64
+from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.worlds.world import TransitionCounts
+
+NONE = -1
+FAR = 1 << 30
+"""The distance where there is no way."""
+FIRST_CAPACITY = 1 << 10
+
+
+class Graph(NamedTuple):
+    """The counts as arrays, for compiled functions; longer than what they hold, which `GrowingModel` knows."""
+
+    tries: Indices  # (S * A,): how often each pair was tried
+    first_outcome: Indices  # (S * A,): its first outcome, or NONE
+    outcome_pair: Indices  # (E,)
+    outcome_state: Indices  # (E,): ~state where the episode ended there
+    outcome_times: Indices  # (E,)
+    outcome_paid: Floats  # (E,): the sum of what it paid
+    next_outcome: Indices  # (E,): the next outcome of the same pair, or NONE
+    first_into: Indices  # (S,): an outcome that leads to this state and goes on there, or NONE
+    next_into: Indices  # (E,): the next outcome that leads to the same state, or NONE
+    outcomes: Indices  # (1,): how many there are
+
+
+class GrowingModel:
+    """What was seen of a world so far."""
+
+    def __init__(self, num_actions: int) -> None:
+        self.num_actions = num_actions
+        self.graph = _room_for(FIRST_CAPACITY, num_actions)
+        self._index: dict[int, int] = {}
+        self._states: list[int] = []
+        self._starts: dict[int, int] = {}
+        self._end_rewards: dict[int, float] = {}
+        self.repeats, self.surprises = 0, 0
+        """How often a pair was tried again, and how often it then led elsewhere than at first."""
+
+    # Adding what was seen -------------------------------------------------------------------------------------------
+
+    def meet(self, state: int) -> int:
+        """The index of a state of the world; the next free one if it was never met."""
+        index = self._index.get(state)
+        if index is None:
+            index = self._index[state] = len(self._states)
+            self._states.append(state)
+            if index == len(self.graph.first_into):
+                self._make_room(2 * index)
+        return index
+
+    def start(self, index: int) -> None:
+        """An episode began here."""
+        self._starts[index] = self._starts.get(index, 0) + 1
+
+    def add(self, index: int, action: int, following: int, reward: float) -> bool:
+        """Count a step to ``following`` (the complement of the index where the episode ended).
+
+        Returns whether it tells anything but that the pair did again what it has always done.
+        """
+        graph, pair = self.graph, index * self.num_actions + action
+        entry = graph.first_outcome[pair]
+        if entry != NONE:
+            self.repeats += 1
+            if graph.outcome_state[entry] == following:  # by far the most frequent case
+                graph.tries[pair] += 1
+                graph.outcome_times[entry] += 1
+                graph.outcome_paid[entry] += reward
+                return bool(graph.next_outcome[entry] != NONE)
+            self.surprises += 1
+        if graph.outcomes[0] == len(graph.outcome_pair):
+            self._make_room(len(graph.first_into))
+        add_outcome(self.graph, pair, following, reward)
+        return True
+
+    def end(self, index: int, reward: float) -> None:
+        """An episode ended here, and the state goes on paying this at every step."""
+        if reward != 0.0:
+            self._end_rewards[index] = reward
+
+    def _make_room(self, states: int) -> None:
+        wider = _room_for(states, self.num_actions, 2 * int(self.graph.outcomes[0]))
+        held = self.graph._asdict()
+        for name, array in wider._asdict().items():
+            array[: len(held[name])] = held[name]
+        self.graph = wider
+
+    # What it says ---------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many states were met."""
+        return len(self._states)
+
+    @property
+    def states(self) -> Integers:
+        """The world's numbers of the states, in the order in which they were met, shape (M,)."""
+        return np.array(self._states, dtype=np.int64)
+
+    @property
+    def starts(self) -> dict[int, int]:
+        """How many episodes began at each index that is a start."""
+        return dict(self._starts)
+
+    def index(self, state: int) -> int | None:
+        """The index of a state of the world; None if it was never met."""
+        return self._index.get(int(state))
+
+    @property
+    def tries(self) -> Indices:
+        """How often each pair was tried, shape (M, A), by index."""
+        return self.graph.tries[: len(self) * self.num_actions].reshape(len(self), self.num_actions)
+
+    def outcomes(self) -> TransitionCounts:
+        """Every transition once, by index, with the mean of what it paid; ends of episodes among them."""
+        count = int(self.graph.outcomes[0])
+        index, action = np.divmod(self.graph.outcome_pair[:count].astype(np.int64), self.num_actions)
+        following = self.graph.outcome_state[:count].astype(np.int64)
+        times = self.graph.outcome_times[:count].astype(np.int64)
+        return TransitionCounts(
+            index,
+            action,
+            np.where(following < 0, ~following, following),
+            times,
+            self.graph.outcome_paid[:count] / times,
+        )
+
+    def ended(self) -> NDArray[np.bool_]:
+        """Which of `outcomes` ended the episode."""
+        return self.graph.outcome_state[: int(self.graph.outcomes[0])] < 0
+
+    def distances(self, goal: int) -> Indices:
+        """The steps from each index to ``goal`` by transitions that were seen, shape (M,); `FAR` where no way is known.
+
+        A step that leads there once in k tries counts for k.
+        """
+        return distances_to(self.graph, len(self), self.num_actions, goal)
+
+    def counted(self, num_states: int | None = None) -> CountedModel:
+        """The same counts as a table: by index, or by the numbers of a world with so many states."""
+        seen, ended = self.outcomes(), self.ended()
+        if num_states is not None:
+            numbers = self.states
+            seen = seen._replace(state=numbers[seen.state], next_state=numbers[seen.next_state])
+        model = CountedModel(len(self) if num_states is None else num_states, self.num_actions)
+        order = np.lexsort((seen.next_state, seen.action, seen.state))
+        seen = TransitionCounts._make(column[order] for column in seen)
+        ends = np.bincount(seen.next_state[ended[order]], minlength=model.num_states)
+        end_rewards = np.zeros(model.num_states)
+        for index, reward in self._end_rewards.items():
+            end_rewards[index if num_states is None else self._states[index]] = reward
+        model.add(seen, ends, end_rewards)
+        for index, times in self._starts.items():
+            model.starts[index if num_states is None else self._states[index]] = times
+        return model
+
+    def visits(self) -> Integers:
+        """How often each index was stood in, shape (M,)."""
+        seen = self.outcomes()
+        visits = np.bincount(seen.next_state, weights=seen.times, minlength=len(self)).astype(np.int64)
+        for index, times in self._starts.items():
+            visits[index] += times
+        return visits
+
+    def way_to(self, goal: int) -> Floats:
+        """A policy that takes the shortest known way to ``goal``, shape (M, A); all actions alike where none is known.
+
+        A step that fails now and then is as long as the tries that it takes.
+        """
+        return shortest_way(self.graph, len(self), self.num_actions, goal)
+
+    # Storing --------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it holds, as plain arrays."""
+        sizes = {"first_into": len(self), "tries": self.tries.size, "first_outcome": self.tries.size, "outcomes": 1}
+        count = int(self.graph.outcomes[0])
+        held = {name: array[: sizes.get(name, count)] for name, array in self.graph._asdict().items()}
+        starts = np.array(list(self._starts.items()), dtype=np.int64).reshape(-1, 2)
+        ends = np.array(list(self._end_rewards.items()), dtype=np.float64).reshape(-1, 2)
+        seen = np.array([self.repeats, self.surprises], dtype=np.int64)
+        return {**held, "states": self.states, "starts": starts, "end_rewards": ends, "repeats": seen}
+
+    @staticmethod
+    def from_arrays(arrays: dict[str, NDArray[Any]], num_actions: int) -> GrowingModel:
+        """The model that `arrays` gave; the arrays are copied."""
+        model = GrowingModel(num_actions)
+        model._states = arrays["states"].tolist()
+        model._index = {state: index for index, state in enumerate(model._states)}
+        model._starts = dict(arrays["starts"].tolist())
+        model._end_rewards = {int(index): reward for index, reward in arrays["end_rewards"].tolist()}
+        model.repeats, model.surprises = arrays["repeats"].tolist()
+        model.graph = _room_for(2 * len(model._states), num_actions, 2 * int(arrays["outcomes"][0]))
+        for name, array in model.graph._asdict().items():
+            array[: len(arrays[name])] = arrays[name]
+        return model
+
+
+def _room_for(states: int, num_actions: int, outcomes: int = 0) -> Graph:
+    states = max(states, FIRST_CAPACITY)
+    outcomes = max(outcomes, 2 * states)
+
+    def integers(size: int, value: int = 0) -> Indices:
+        return np.full(size, value, dtype=np.int32)
+
+    return Graph(
+        tries=integers(states * num_actions),
+        first_outcome=integers(states * num_actions, NONE),
+        outcome_pair=integers(outcomes),
+        outcome_state=integers(outcomes),
+        outcome_times=integers(outcomes),
+        outcome_paid=np.zeros(outcomes),
+        next_outcome=integers(outcomes, NONE),
+        first_into=integers(states, NONE),
+        next_into=integers(outcomes, NONE),
+        outcomes=integers(1),
+    )
+
+
+# Compiled -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def add_outcome(graph: Graph, pair: int, following: int, reward: float) -> bool:
+    """Count one step; there must be room for one more outcome. Returns whether the pair had never led there."""
+    graph.tries[pair] += 1
+    entry, last = graph.first_outcome[pair], NONE
+    while entry != NONE:
+        if graph.outcome_state[entry] == following:
+            graph.outcome_times[entry] += 1
+            graph.outcome_paid[entry] += reward
+            return False
+        last, entry = entry, graph.next_outcome[entry]
+    entry = graph.outcomes[0]
+    graph.outcomes[0] += 1
+    graph.outcome_pair[entry], graph.outcome_state[entry] = pair, following
+    graph.outcome_times[entry], graph.outcome_paid[entry] = 1, reward
+    graph.next_outcome[entry] = NONE
+    if last == NONE:
+        graph.first_outcome[pair] = entry
+    else:
+        graph.next_outcome[last] = entry
+    if following >= 0:
+        graph.next_into[entry] = graph.first_into[following]
+        graph.first_into[following] = entry
+    return True
+
+
+@compiled
+def outcome_cost(graph: Graph, entry: int) -> int:
+    """c(s,a,s'): the tries that an outcome takes, rounded up."""
+    times, tries = graph.outcome_times[entry], graph.tries[graph.outcome_pair[entry]]
+    return int64(1) if times == tries else int64((tries + times - 1) // times)
+
+
+@compiled
+def distances_to(graph: Graph, num_states: int, num_actions: int, goal: int) -> Indices:
+    """Nearest first, backwards from the goal."""
+    distances = np.full(num_states, FAR, dtype=np.int32)
+    keys, heap = np.empty(graph.outcomes[0] + 1, dtype=np.int64), np.empty(graph.outcomes[0] + 1, dtype=np.int32)
+    distances[goal] = 0
+    size = push(keys, heap, 0, 0, goal)
+    while size > 0:
+        key, state = keys[0], heap[0]
+        size = pop(keys, heap, size)
+        if key > distances[state]:
+            continue
+        entry = graph.first_into[state]
+        while entry != NONE:
+            before = graph.outcome_pair[entry] // num_actions
+            distance = distances[state] + outcome_cost(graph, entry)
+            if distance < distances[before]:
+                distances[before] = distance
+                size = push(keys, heap, size, distance, before)
+            entry = graph.next_into[entry]
+    return distances
+
+
+@compiled
+def shortest_way(graph: Graph, num_states: int, num_actions: int, goal: int) -> Floats:
+    """The policy of `GrowingModel.way_to`."""
+    distances = distances_to(graph, num_states, num_actions, goal)
+    policy = np.full((num_states, num_actions), 1.0 / num_actions)
+    for state in range(num_states):
+        if state == goal or distances[state] == FAR:
+            continue
+        policy[state] = 0.0
+        ties = 0
+        for action in range(num_actions):
+            entry = graph.first_outcome[state * num_actions + action]
+            while entry != NONE:
+                following = graph.outcome_state[entry]
+                if following >= 0 and outcome_cost(graph, entry) + distances[following] == distances[state]:
+                    policy[state, action] = 1.0
+                    ties += 1
+                    break
+                entry = graph.next_outcome[entry]
+        policy[state] /= ties
+    return policy
+
+
+@compiled
+def push(keys: Integers, states: Indices, size: int, key: int, state: int) -> int:
+    """Add to a heap; returns its size."""
+    place = size
+    while place > 0:
+        parent = (place - 1) >> 1
+        if keys[parent] <= key:
+            break
+        keys[place], states[place] = keys[parent], states[parent]
+        place = parent
+    keys[place], states[place] = key, state
+    return size + 1
+
+
+@compiled
+def pop(keys: Integers, states: Indices, size: int) -> int:
+    """Remove the first of a heap; returns its size."""
+    size -= 1
+    key, state = keys[size], states[size]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= key:
+            break
+        keys[place], states[place] = keys[child], states[child]
+        place = child
+    keys[place], states[place] = key, state
+    return size

@@ -1,0 +1,115 @@
+"""Frontier: what it finds, where it stops, and that noise does not hold it."""
+
+import numpy as np
+import pytest
+
+from curious_explorer import Frontier, TabularWorld, evaluate, explore, solve
+from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea, noisy_tv
+from curious_explorer.worlds.world import Step, World
+
+
+def samples_to_the_policy(mdp, seed, samples, gamma=0.95):
+    """After how many samples the best policy for what was seen is worth 0.95 of the best."""
+    best, reached = mdp.start @ solve(mdp, gamma=gamma).values, []
+
+    def watch(policy, used):
+        if not reached and mdp.start @ evaluate(mdp, policy, gamma=gamma) >= 0.95 * best:
+            reached.append(used)
+
+    Frontier().explore(TabularWorld(mdp, seed=seed), gamma=gamma, samples=samples, watch=watch)
+    return reached[0] if reached else samples
+
+
+@pytest.mark.parametrize(("make", "most"), [(combination_lock, 2_500), (crossroad_traps, 300)])
+def test_finds_the_policy_of_the_goal_within_its_figures(make, most):
+    assert np.median([samples_to_the_policy(make(20), seed, 2 * most) for seed in range(5)]) <= most
+
+
+def test_explore_without_an_optimizer_is_frontier_and_stops_when_all_is_seen():
+    mdp = deep_sea(10)
+    world = TabularWorld(mdp, seed=1)
+    got = explore(world, gamma=0.95, samples=100_000)
+    assert got.complete
+    assert got.samples == world.samples < 5_000
+    assert set(got.model.states) >= {state for state in range(mdp.num_states) if not mdp.terminal[state]}
+    assert 0 < got.first_reward <= got.samples
+    assert "complete" in repr(got)
+    unlimited = Frontier(stop_at_reward=True).explore(TabularWorld(mdp, seed=1), gamma=0.95, samples=100_000)
+    assert unlimited.samples == unlimited.first_reward == got.first_reward
+    assert not unlimited.complete
+
+
+def test_a_noisy_tv_does_not_hold_it():
+    mdp = noisy_tv(200)
+    for seed in range(3):
+        got = explore(TabularWorld(mdp, seed=seed), Frontier(stop_at_reward=True), gamma=0.95, samples=50_000)
+        assert got.first_reward is not None
+
+
+class Slippery(World):
+    """A corridor of ten places; a move fails half of the time, and the last place pays."""
+
+    num_states, num_actions = 10, 2
+
+    def __init__(self, seed):
+        self.seed, self.samples, self._random, self._place = seed, 0, np.random.default_rng(seed), 0
+
+    def identity(self):
+        return {"kind": "slippery", "num_states": 10, "num_actions": 2, "seed": self.seed}
+
+    def restart(self):
+        self._place = 0
+        return 0
+
+    def step(self, action):
+        self.samples += 1
+        if self._random.random() < 0.5:
+            self._place = max(0, self._place + (1 if action else -1))
+        return Step(self._place, float(self._place == 9), self._place == 9)
+
+
+class Aliased(Slippery):
+    """Cells of eight places each: a pair does nothing for a while before it does something."""
+
+    num_states = 10
+
+    def restart(self):
+        self._place = 0
+        return 0
+
+    def step(self, action):
+        self.samples += 1
+        self._place = max(0, self._place + (1 if action else -1))
+        return Step(self._place // 8, float(self._place == 79), self._place == 79)
+
+
+@pytest.mark.parametrize("kind", [Slippery, Aliased])
+def test_noise_and_aliased_cells_do_not_end_it(kind):
+    for seed in range(5):
+        got = explore(kind(seed), gamma=0.95, samples=20_000)
+        assert got.first_reward is not None
+        assert not got.complete
+        assert got.samples == 20_000
+
+
+def test_a_time_limit_is_learned_and_what_lies_beyond_is_left():
+    class Limited(Slippery):
+        def restart(self):
+            self._age = 0
+            return super().restart()
+
+        def step(self, action):
+            self.samples += 1
+            self._age += 1
+            self._place = max(0, self._place + (1 if action else -1))
+            return Step(self._place, 0.0, False, truncated=self._age == 6)
+
+    got = explore(Limited(0), gamma=0.95, samples=5_000)
+    assert got.complete
+    assert len(got.model) == 7
+
+
+@pytest.mark.parametrize("changes", [{"price": -1.0}, {"restart_factor": float("nan")}, {"backups": 0}, {"steps": 0}])
+def test_bad_settings_are_refused(changes):
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        Frontier(**changes)
