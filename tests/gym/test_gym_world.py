@@ -11,6 +11,7 @@ from curious_explorer import (
     FiniteMDP,
     GymWorld,
     HashedCells,
+    MiniGridCells,
     ModelBased,
     TabularWorld,
     World,
