@@ -113,3 +113,13 @@ def test_a_time_limit_is_learned_and_what_lies_beyond_is_left():
 def test_bad_settings_are_refused(changes):
     with pytest.raises(ValueError, match=next(iter(changes))):
         Frontier(**changes)
+
+
+def test_resets_to_chosen_states_by_what_was_counted():
+    mdp = deep_sea(8)
+    got = explore(TabularWorld(mdp, seed=1), gamma=0.95, samples=20_000)
+    state = int(got.model.states[-1])
+    if mdp.terminal[state]:
+        state = int(got.model.states[-3])
+    ends = got.resets_to(state).sample(TabularWorld(mdp, seed=2), 50)
+    assert (ends == state).all()
