@@ -213,7 +213,7 @@ class Gradients:
         self.settings: dict[str, Any] = {"horizon": 90, "gamma": GAMMA, "trace": 0.95}
         self.critic = np.random.default_rng(0).random(mdp.num_states)
 
-    def rate(self, launch: Launch | None = None, occupancy: bool = True) -> tuple[float, float]:
+    def rate(self, launch: Launch | None = None) -> tuple[float, float]:
         """Steps a second on the GPU, and their spread."""
         critic = torch.from_numpy(self.critic).to(self.model.device)[None]
         keys = stream_keys(1, 0, self.model.device)
@@ -226,7 +226,6 @@ class Gradients:
                 keys,
                 episodes=self.episodes,
                 critic=critic,
-                occupancy=occupancy,
                 launch=launch,
                 **self.settings,
             ).samples
@@ -288,7 +287,6 @@ def visit_rows(name: str, mdp: FiniteMDP, portions: int, cpu_walks: int, tune: b
 def gradient_rows(name: str, mdp: FiniteMDP, tune: bool) -> Iterator[Row]:
     gradients = Gradients(mdp, 1 << 24)
     yield Row(name, "Triton, GPU", *gradients.rate())
-    yield Row(name, "Triton, GPU, no occupancy", *gradients.rate(occupancy=False))
     yield Row(name, "Numba, 1 thread", gradients.on_one_thread())
     for launch in gradient_layouts() if tune else ():
         yield Row(name, f"  {tuple(launch)}", *gradients.rate(launch))

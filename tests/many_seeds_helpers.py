@@ -3,7 +3,7 @@
 import torch
 
 from curious_explorer import TabularWorld
-from curious_explorer.gpu.many_worlds import ManyStatistics
+from curious_explorer.gpu.triton_episodes import BatchStatistics
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, Reward
 
@@ -47,11 +47,12 @@ class StackedWorlds:
             for field, shape in enumerate(shapes)
         ]
         ran = [0 if part is None else len(part.returns) for part in parts]
-        returns = [part.returns.mean() if part is not None and len(part.returns) else 0.0 for part in parts]
-        samples = [0 if part is None else part.samples for part in parts]
-        return ManyStatistics(
-            *sums, torch.tensor(returns, dtype=torch.float64), torch.tensor(ran), torch.tensor(samples)
-        )
+        returns = torch.zeros((self.num_runs, asked["episodes"])).double()
+        for run, part in enumerate(parts):
+            returns[run, : ran[run]] = torch.zeros(0) if part is None else torch.from_numpy(part.returns)
+        samples = torch.tensor([0 if part is None else part.samples for part in parts])
+        stuck = torch.zeros(self.num_runs, dtype=torch.bool)
+        return BatchStatistics(*sums, returns, torch.zeros(0), torch.tensor(ran), samples, stuck, None)
 
     def check(self):
         """Single worlds raise at once."""

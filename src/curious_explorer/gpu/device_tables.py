@@ -27,6 +27,7 @@ those of the threshold are left to the full table, so packing changes no result;
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,6 +301,12 @@ def check_runs(keys: torch.Tensor, **tensors: torch.Tensor) -> int:
 def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """A tensor of zeros on a device."""
     return torch.zeros(shape, dtype=dtype, device=device)
+
+
+@lru_cache(maxsize=64)
+def constants(numbers: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Numbers for a kernel as a tensor, sent once: a float argument would be rounded to 32 bits."""
+    return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
 def _stack(parts: Sequence[torch.Tensor], model: Model) -> torch.Tensor:

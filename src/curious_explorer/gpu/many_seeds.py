@@ -208,13 +208,14 @@ def many_thresholds(
     thresholds: Thresholds | Sequence[Thresholds], rounds: int, worlds: SeededWorlds
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """beta_n of every run, shape (N, B), checked before any work begins."""
-    each = list(thresholds) if isinstance(thresholds, Sequence) else [thresholds] * worlds.num_runs
-    if len(each) != worlds.num_runs:
-        raise ValueError(f"thresholds has {len(each)} entries, expected one for each of the {worlds.num_runs} runs")
     if not isinstance(thresholds, Sequence):  # one schedule for all; asked once
         values = schedule_values(thresholds, rounds, worlds.num_states)
         return np.tile(np.array(values)[:, None], (1, worlds.num_runs))
-    return np.array([schedule_values(own, rounds, worlds.num_states) for own in each]).T.copy()
+    if len(thresholds) != worlds.num_runs:
+        raise ValueError(
+            f"thresholds has {len(thresholds)} entries, expected one for each of the {worlds.num_runs} runs"
+        )
+    return np.array([schedule_values(own, rounds, worlds.num_states) for own in thresholds]).T.copy()
 
 
 # Learning ------------------------------------------------------------------------------------------------------------
@@ -287,15 +288,9 @@ def learn_many(
     run = torch.zeros_like(used)
     verdicts = torch.zeros((shape[0], len(REASONS)), dtype=torch.int64, device=device)
     curve: list[tuple[Tensor, Tensor, Tensor]] = []
-    asked: dict[str, Any] = {
-        "episodes": optimizer.episodes,
-        "horizon": optimizer.horizon or default_horizon(gamma),
-        "gamma": gamma,
-        "reset": reset,
-        "trace": optimizer.trace,
-        "rewards": rewards,
-        "combine": combine,
-    }
+    asked: dict[str, Any] = {"gamma": gamma, "reset": reset, "rewards": rewards, "combine": combine}
+    asked |= {"episodes": optimizer.episodes, "horizon": optimizer.horizon or default_horizon(gamma)}
+    asked["trace"] = optimizer.trace
     memories = {"critic_memory": float(optimizer.critic_memory)}
     if isinstance(optimizer, TRPO):
         memories["memory"] = float(optimizer.advantage_memory)
@@ -305,13 +300,13 @@ def learn_many(
             break
         batch = worlds.episodes(actors.policy, critic=critic, max_samples=left, **asked)
         used = used + batch.samples
-        run = run + batch.episodes
-        ran = batch.episodes > 0
+        run = run + batch.run
+        ran = batch.run > 0
         sums = Sums(batch.weight, batch.advantage_sum, batch.target_sum)
         if isinstance(optimizer, TRPO):
             actors, critic, verdict = natural_steps(actors, critic, sums, max_kl=optimizer.max_kl, **memories)
         else:
-            ran_at_least = batch.episodes.clamp(min=1).to(torch.float64)
+            ran_at_least = batch.run.clamp(min=1).to(torch.float64)
             rate = torch.full_like(ran_at_least, optimizer.learning_rate) / ran_at_least  # rounded as NumPy does
             actors, critic, verdict = ascend(actors, critic, sums, rate, **memories)
         verdicts.scatter_add_(1, verdict[:, None], ran[:, None].to(torch.int64))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from curious_explorer.gpu.device_tables import (
     roll_in_batch,
     stream_keys,
 )
-from curious_explorer.gpu.triton_episodes import episode_statistics_batch
+from curious_explorer.gpu.triton_episodes import BatchStatistics, episode_statistics_batch
 from curious_explorer.gpu.triton_walks import walk_batch
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import WeightedChain
@@ -56,18 +56,6 @@ class ManyRollIns:
 
 FROM_START: tuple[WeightedChain, ...] = ((1.0, (0, 0)),)
 """The chains of rho itself."""
-
-
-class ManyStatistics(NamedTuple):
-    """What one batch of episodes of every run leaves behind; see `EpisodeStatistics`."""
-
-    advantage_sum: Tensor  # (B, S, A)
-    weight: Tensor  # (B, S, A)
-    target_sum: Tensor  # (B, S)
-    occupancy: Tensor  # (B, S)
-    mean_return: Tensor  # (B,): of the episodes run, discounted, not normalised; zero where there were none
-    episodes: Tensor  # (B,), int64: how many were run; fewer than asked for where the budget ended
-    samples: Tensor  # (B,), int64: every step taken, roll-ins included
 
 
 class SeededWorlds:
@@ -127,49 +115,18 @@ class SeededWorlds:
         return walked.counts
 
     def episodes(
-        self,
-        policy: Tensor,
-        *,
-        episodes: int,
-        horizon: int,
-        gamma: float,
-        reset: ManyRollIns,
-        rewards: Tensor | None,
-        combine: str,
-        critic: Tensor,
-        trace: float,
-        max_samples: Tensor | None,
-    ) -> ManyStatistics:
-        """Run a batch of episodes in every run; arguments as in `EpisodeBatch`, with a leading dimension B.
+        self, policy: Tensor, *, reset: ManyRollIns, max_samples: Tensor | None, **asked: Any
+    ) -> BatchStatistics:
+        """Run a batch of episodes in every run; what is asked for is as in `episode_statistics_batch`.
 
         ``max_samples`` has shape (B,), int64. A run that may take no step takes none, and uses up no stream.
         """
-        batch = episode_statistics_batch(
-            self._model,
-            prepare_policies(self._model, policy, composed=False),
-            self._prepared(reset),
-            self._next_keys(max_samples),
-            episodes=episodes,
-            horizon=horizon,
-            gamma=gamma,
-            rewards=rewards,
-            combine=combine,
-            critic=critic,
-            trace=trace,
-            max_samples=max_samples,
-        )
+        acted = prepare_policies(self._model, policy, composed=False)
+        rolled, keys = self._prepared(reset), self._next_keys(max_samples)
+        batch = episode_statistics_batch(self._model, acted, rolled, keys, max_samples=max_samples, **asked)
         self._samples = self._samples + batch.samples
         self._stuck = self._stuck | batch.nowhere_to_start
-        assert batch.occupancy is not None, "the occupancy was asked for"
-        return ManyStatistics(
-            advantage_sum=batch.advantage_sum,
-            weight=batch.weight,
-            target_sum=batch.target_sum,
-            occupancy=batch.occupancy,
-            mean_return=batch.returns.sum(dim=1) / batch.run.clamp(min=1),
-            episodes=batch.run,
-            samples=batch.samples,
-        )
+        return batch
 
     def check(self) -> None:
         """Raise if a run found nowhere to start; to ask is to wait for the device."""

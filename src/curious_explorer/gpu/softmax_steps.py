@@ -10,7 +10,6 @@ another order there, so steps agree to rounding and not bit by bit.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -18,6 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from curious_explorer.gpu.device_tables import constants
 from curious_explorer.learners.actor_critic import LEAST_LOGIT
 from curious_explorer.learners.trpo import (
     ACCEPTED,
@@ -112,7 +112,7 @@ def launch_natural_kernel(
         *stepped,
         learned,
         verdict,
-        _settings((max_kl, memory, critic_memory, MOST_LOGIT_CHANGE, LEAST_LOGIT, ROUNDING), critic.device),
+        constants((max_kl, memory, critic_memory, MOST_LOGIT_CHANGE, LEAST_LOGIT, ROUNDING), critic.device),
         num_states,
         num_actions,
         STATES=min(_power_of_two(num_states), max(TILE // actions, 1)),
@@ -129,12 +129,6 @@ def launch_natural_kernel(
 def _power_of_two(size: int) -> int:
     """The least power of two that is not smaller."""
     return 1 << max(size - 1, 0).bit_length()
-
-
-@lru_cache(maxsize=64)
-def _settings(numbers: tuple[float, ...], device: torch.device) -> Tensor:
-    """Settings as a tensor, sent once: a float argument of a kernel would be rounded to 32 bits."""
-    return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
 @triton.jit

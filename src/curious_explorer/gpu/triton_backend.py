@@ -96,7 +96,6 @@ class TritonBackend:
             **settings,
         )
         ran = int(batch.run[0])
-        assert batch.occupancy is not None
         statistics = EpisodeStatistics(
             advantage_sum=batch.advantage_sum[0].cpu().numpy(),
             weight=batch.weight[0].cpu().numpy(),

@@ -26,6 +26,7 @@ from curious_explorer.gpu.device_tables import (
     RollIns,
     chain_arguments,
     check_runs,
+    constants,
     step_arguments,
     zeros,
 )
@@ -57,13 +58,18 @@ class BatchStatistics(NamedTuple):
     advantage_sum: torch.Tensor  # (B, S, A) float64
     weight: torch.Tensor  # (B, S, A) float64
     target_sum: torch.Tensor  # (B, S) float64
-    occupancy: torch.Tensor | None  # (B, S) float64; None where not asked for
+    occupancy: torch.Tensor  # (B, S) float64
     returns: torch.Tensor  # (B, E) float64; zero past `run`
     lengths: torch.Tensor  # (B, E) int64; zero past `run`
     run: torch.Tensor  # (B,) int64: how many of the E episodes were run; fewer only where max_samples cut in
     samples: torch.Tensor  # (B,) int64: every step, roll-ins included
     nowhere_to_start: torch.Tensor  # (B,) bool: the run drew 100,000 terminal starts in a row and gave up
     entry_counts: torch.Tensor | None  # (B, entries) int64: how often each transition was taken; None if not asked for
+
+    @property
+    def mean_return(self) -> torch.Tensor:
+        """Of the episodes that were run, discounted, not normalised, shape (B,); zero where there were none."""
+        return self.returns.sum(dim=1) / self.run.clamp(min=1)
 
 
 def episode_statistics_batch(
@@ -82,7 +88,6 @@ def episode_statistics_batch(
     weight_decay: float = 1.0,
     credited: int | None = None,
     max_samples: int | torch.Tensor | None = None,
-    occupancy: bool = True,
     record: bool = False,
     launch: Launch | None = None,
 ) -> BatchStatistics:
@@ -90,8 +95,7 @@ def episode_statistics_batch(
 
     Policies, roll-ins, rewards (B, S, A) and critics (B, S) are those of B runs, or one that all share; ``keys`` (B,)
     has a stream for each run (see `stream_keys`). ``max_samples`` is one for all, or (B,) int64: with a limit the call
-    looks once at the device's results, and runs again if a limit was passed. Without ``occupancy``, the discounted
-    visits, it is a little faster.
+    looks once at the device's results, and runs again if a limit was passed.
     """
     if combine not in ("replace", "max"):
         raise ValueError(f"combine is {combine!r}, expected 'replace' or 'max'")
@@ -108,7 +112,6 @@ def episode_statistics_batch(
         runs=check_runs(keys, **tensors),
         episodes=episodes,
         horizon=horizon,
-        occupancy=occupancy,
         record=record,
         launch=launch or EPISODES,
         arguments={
@@ -125,7 +128,7 @@ def episode_statistics_batch(
             **chain_arguments(model, roll_ins),
             **step_arguments(model),
             "credited": horizon if credited is None else min(credited, horizon),
-            "factors": _floats((gamma, 1.0 - gamma, gamma * trace), model.device),
+            "factors": constants((gamma, 1.0 - gamma, gamma * trace), model.device),
             "weight_decay": _weights(weight_decay, horizon if weight_decay != 1.0 else 1, model.device),
             "OWN": rewards is None,
             "LARGER": rewards is not None and combine == "max",
@@ -142,7 +145,6 @@ class _Episodes(NamedTuple):
     runs: int
     episodes: int
     horizon: int
-    occupancy: bool
     record: bool
     launch: Launch
     arguments: dict[str, Any]
@@ -181,7 +183,7 @@ class _Episodes(NamedTuple):
         check_memory(8 * programs * self.horizon * block + table_bytes + 32 * total, device, f"{total:,} episodes")
         path = torch.empty((2, programs * self.horizon * block), dtype=torch.int32, device=device)
         sums = zeros((2, self.runs, groups, pairs, copies), torch.float64, device)
-        visits = zeros((self.runs, groups, states, copies) if self.occupancy else (1,), torch.float64, device)
+        visits = zeros((self.runs, groups, states, copies), torch.float64, device)
         seen = zeros((self.runs, len(model.next_state)) if self.record else (1, 1), torch.int64, device)
         returns = zeros(shape, torch.float64, device)
         lengths, rolled = zeros(shape, torch.int64, device), zeros(shape, torch.int64, device)
@@ -213,7 +215,6 @@ class _Episodes(NamedTuple):
                 rolled=rolled,
                 endings=endings,
                 LIMITED=limits is not None,
-                OCCUPANCY=self.occupancy,
                 RECORD=self.record,
                 COPIES=copies,
                 BLOCK=block,
@@ -228,7 +229,7 @@ class _Episodes(NamedTuple):
             advantage_sum=advantage,
             weight=weight,
             target_sum=advantage.sum(dim=2) + self.arguments["critic"] * weight.sum(dim=2),
-            occupancy=visits.sum(dim=(1, 3)) if self.occupancy else None,
+            occupancy=visits.sum(dim=(1, 3)),
             returns=returns,
             lengths=lengths,
             run=(lengths > 0).sum(dim=1),
@@ -247,11 +248,6 @@ def _as_floats(given: torch.Tensor, shape: tuple[int, ...], name: str) -> torch.
 
 def _run_stride(tensor: torch.Tensor) -> int:
     return 0 if len(tensor) == 1 else tensor.stride(0)
-
-
-@lru_cache(maxsize=64)
-def _floats(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64, device=device)
 
 
 @lru_cache(maxsize=8)
@@ -318,7 +314,6 @@ def episode_kernel(
     OWN: tl.constexpr,  # the world's own rewards
     LARGER: tl.constexpr,  # the larger of own and given
     WEIGHT_DECAYS: tl.constexpr,
-    OCCUPANCY: tl.constexpr,
     RECORD: tl.constexpr,
     COPIES: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -407,9 +402,8 @@ def episode_kernel(
                 tl.atomic_add(
                     entry_counts + run * num_entries + entry, tl.full([BLOCK], 1, tl.int64), mask=going, sem="relaxed"
                 )
-            if OCCUPANCY:
-                spot = (place * num_states + state) * COPIES + lane % COPIES
-                tl.atomic_add(occupancy + spot, rest * discount, mask=going, sem="relaxed")
+            spot = (place * num_states + state) * COPIES + lane % COPIES
+            tl.atomic_add(occupancy + spot, rest * discount, mask=going, sem="relaxed")
             discount = tl.where(going, discount * gamma, discount)
             state = tl.where(going, tl.load(next_state + entry, mask=going, other=0), state)
             length += going.to(tl.int32)
@@ -421,9 +415,8 @@ def episode_kernel(
         # Go back.
         tl.debug_barrier()
         stands = tl.where(state < 0, ~state, state)
-        if OCCUPANCY:
-            spot = (place * num_states + stands) * COPIES + lane % COPIES
-            tl.atomic_add(occupancy + spot, discount, mask=begun, sem="relaxed")
+        spot = (place * num_states + stands) * COPIES + lane % COPIES
+        tl.atomic_add(occupancy + spot, discount, mask=begun, sem="relaxed")
         ended = begun & (state < 0)
         for_ever = tl.zeros([BLOCK], tl.float64)
         for action in range(num_actions):
