@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.seed_runs import LABELS, QUANTILES, SOLVED, SeedRuns, draw_seeds, exact_values, run_seeds
 from curious_explorer import TabularWorld, explore, improve
 from curious_explorer.storage import write_atomically
 from curious_explorer.studies.figures import save_figure
@@ -29,8 +30,6 @@ from curious_explorer.studies.paper_experiments import (
     grid,
     settings_of,
 )
-from curious_explorer.studies.paper_figures import draw_seeds
-from curious_explorer.studies.seed_runs import LABELS, QUANTILES, SOLVED, SeedRuns, exact_values, run_seeds
 
 PHASES = {
     "exploration": "exploration",

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from curious_explorer import settings_description
 from curious_explorer.cli.app import app
 from curious_explorer.errors import StudyError
-from curious_explorer.studies import reproduction, runner
+from curious_explorer.studies import reproduction
+from curious_explorer.studies.executors import Processes
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.reproduction import conduct, reproduce
 
@@ -140,12 +141,12 @@ def test_workers_leave_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, time\n"
-        "from curious_explorer.studies.runner import run_jobs\n"
+        "from curious_explorer.studies.executors import Processes\n"
         "def job(number):\n"
         "    print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"
         "if __name__ == '__main__':\n"
-        "    list(run_jobs(job, range(4), workers=2))\n"
+        "    list(Processes(workers=2).run(job, range(4)))\n"
     )
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
         workers = [int(parent.stdout.readline()) for _ in range(2)]
@@ -298,5 +299,5 @@ def test_the_table_in_the_terminal(whole):
 
 def test_an_exception_in_a_worker_comes_out():
     with pytest.raises(ValueError, match="invalid literal"):
-        list(runner.run_jobs(int, ["1", "2", "x", "3"], workers=2))
-    assert sorted(runner.run_jobs(int, ["1", "2", "3"], workers=2)) == [1, 2, 3]
+        list(Processes(workers=2).run(int, ["1", "2", "x", "3"]))
+    assert sorted(Processes(workers=2).run(int, ["1", "2", "3"])) == [1, 2, 3]

@@ -11,13 +11,12 @@ torch = pytest.importorskip("torch")  # the rest needs it, hence:
 
 from many_seeds_helpers import StackedWorlds
 
+from benchmarks.seed_runs import LABELS, SeedRuns, band_width, draw_seeds, exact_values, run_seeds, share_reaching
 from curious_explorer import evaluate
 from curious_explorer.environments import combination_lock
 from curious_explorer.studies.figures import save_figure
 from curious_explorer.studies.paper_experiments import Experiment, tuned_settings
-from curious_explorer.studies.paper_figures import draw_seeds
 from curious_explorer.studies.paper_run import ARMS, run_experiment
-from curious_explorer.studies.seed_runs import LABELS, SeedRuns, band_width, exact_values, run_seeds, share_reaching
 
 
 def short_settings(experiment):

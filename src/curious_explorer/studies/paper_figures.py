@@ -11,14 +11,10 @@ the exact return, from the start, of the policy learned so far; discounted on CC
 paper. By learning episodes, as in the paper, and by samples, where the green learner pays for its exploration first.
 
 (d) graph: the MDPs themselves.
-
-And for many seeds, the share of them that reach at least a given value. A curve that stays high to the right is a
-method that works whatever the seed; one that falls early fails for most.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -37,7 +33,6 @@ from curious_explorer.studies.paper_experiments import OPTIMIZER_TITLES, PAPER_E
 from curious_explorer.studies.paper_results import ExperimentResults, by_experiment, reached_shares
 from curious_explorer.studies.paper_run import ExperimentRun
 from curious_explorer.studies.runner import safe_name
-from curious_explorer.studies.seed_runs import SeedRuns, band_width, share_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,11 +40,6 @@ if TYPE_CHECKING:
 
 AXES = {"episodes": "learning episodes", "samples": "samples (environment steps), exploration included"}
 LINES = {"with_ce": (WITH_CE, "with CE"), "without_ce_total_budget": (WITHOUT_CE, "without CE")}
-SEED_LINES = {
-    "with_ce": (WITH_CE, "-", "with CE"),
-    "without_ce_total_budget": (WITHOUT_CE, "-", "without CE, as many steps in all"),
-    "without_ce": (WITHOUT_CE, ":", "without CE, as many learning steps"),
-}
 LARGEST_UNIT = 0.62
 """Inches between neighbouring states."""
 PANEL_TITLE, FIGURE_TITLE, BAR_ROOM = 0.25, 0.35, 0.55
@@ -235,29 +225,3 @@ def _draw_returns(ax: Axes, result: ExperimentResults, axis: str) -> None:
     many = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
     ax.set_title(f"{result.experiment.title}, {many}", fontsize=9, loc="left", parse_math=False)
     ax.legend(fontsize=6.5, frameon=False, loc="center right" if axis == "episodes" else "center")
-
-
-def draw_seeds(experiments: Sequence[SeedRuns]) -> Figure:
-    """One panel for each experiment, two in a row."""
-    rows = math.ceil(len(experiments) / 2)
-    figure = new_figure(PAGE_WIDTH, 2.5 * rows)
-    for panel, runs in enumerate(experiments):
-        _draw_seeds(figure.add_subplot(rows, min(2, len(experiments)), panel + 1), runs)
-    return figure
-
-
-def _draw_seeds(ax: Axes, runs: SeedRuns) -> None:
-    for arm, (colour, style, label) in SEED_LINES.items():
-        where, share = share_reaching(runs.values[arm])
-        width = band_width(len(runs.seeds))
-        order = 3 if arm == "with_ce" else 2
-        ax.step(where, share, where="pre", color=colour, linestyle=style, linewidth=1.3, label=label, zorder=order)
-        low, high = (share - width).clip(0.0), (share + width).clip(None, 1.0)
-        ax.fill_between(where, low, high, step="pre", color=colour, alpha=0.12, linewidth=0)
-    quiet(ax)
-    ax.set_xlim(-0.01, 1.01)
-    ax.set_ylim(-0.03, 1.05)
-    ax.set_xlabel("fraction of the best possible value", fontsize=7.5)
-    ax.set_ylabel("share of seeds that reach it", fontsize=7.5)
-    ax.set_title(f"{runs.experiment.title}, {len(runs.seeds):,} seeds", fontsize=9, loc="left", parse_math=False)
-    ax.legend(fontsize=6.5, frameon=False, loc="best")

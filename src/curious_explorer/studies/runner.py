@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from curious_explorer.errors import StudyError
 from curious_explorer.settings_description import DISK_IS_FULL, RunFolder
 from curious_explorer.storage import Format
-from curious_explorer.studies.executors import Executor, Inline, Job, Processes, Result
+from curious_explorer.studies.executors import Executor, Inline, Processes
 from curious_explorer.studies.ray_executor import Ray
 from curious_explorer.validation import check_count, check_name
 
@@ -167,18 +167,6 @@ def make_executor(executor: str | Executor | None = None, *, workers: int | None
 def local_executor(executor: Executor) -> Executor:
     """The executor for jobs that write files: a cluster's nodes do not see this machine's disk."""
     return executor if isinstance(executor, Inline | Processes) else Processes()
-
-
-def run_jobs(
-    function: Callable[[Job], Result],
-    jobs: Iterable[Job],
-    *,
-    executor: str | Executor | None = None,
-    workers: int | None = None,
-) -> Generator[Result, None, None]:
-    """The result of each job, as soon as it is there; see `make_executor` and `Executor.run`."""
-    with closing(make_executor(executor, workers=workers).run(function, jobs)) as results:
-        yield from results
 
 
 def safe_name(text: str) -> str:

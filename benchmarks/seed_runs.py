@@ -3,6 +3,9 @@
 All seeds share one MDP, whose action labels are permuted once; `run_experiment` permutes them for each seed. Nothing in
 TRPO or REINFORCE tells one label from another (a uniform start, no ties to break), so values have the same
 distribution; and run b is the twin of a single run with that seed on the same MDP.
+
+The figure shows the share of seeds that reach at least a given value. A curve that stays high to the right is a method
+that works whatever the seed; one that falls early fails for most.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ import numpy as np
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.exact.optimal import solve
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.studies.figures import PAGE_WIDTH, WITH_CE, WITHOUT_CE, new_figure, quiet
 from curious_explorer.studies.paper_experiments import Experiment, ExperimentSettings
 from curious_explorer.studies.paper_run import ARMS, AS_MANY_AS_THE_BUDGET_ALLOWS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from torch import Tensor
 
     from curious_explorer.gpu.many_worlds import SeededWorlds
@@ -30,6 +36,11 @@ MakeWorlds = Callable[[FiniteMDP, Sequence[int]], "SeededWorlds"]
 
 SOLVED = 0.9
 """A seed has solved its experiment if its policy is worth this fraction of the best possible value."""
+SEED_LINES = {
+    "with_ce": (WITH_CE, "-", "with CE"),
+    "without_ce_total_budget": (WITHOUT_CE, "-", "without CE, as many steps in all"),
+    "without_ce": (WITHOUT_CE, ":", "without CE, as many learning steps"),
+}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 CONFIDENCE = 0.95
 LABELS = 0
@@ -172,6 +183,32 @@ def band_width(count: int) -> float:
     With confidence 95%, everywhere at once (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
     """
     return math.sqrt(math.log(2.0 / (1.0 - CONFIDENCE)) / (2.0 * count))
+
+
+def draw_seeds(experiments: Sequence[SeedRuns]) -> Figure:
+    """One panel for each experiment, two in a row."""
+    rows = math.ceil(len(experiments) / 2)
+    figure = new_figure(PAGE_WIDTH, 2.5 * rows)
+    for panel, runs in enumerate(experiments):
+        _draw_seeds(figure.add_subplot(rows, min(2, len(experiments)), panel + 1), runs)
+    return figure
+
+
+def _draw_seeds(ax: Axes, runs: SeedRuns) -> None:
+    for arm, (colour, style, label) in SEED_LINES.items():
+        where, share = share_reaching(runs.values[arm])
+        width = band_width(len(runs.seeds))
+        order = 3 if arm == "with_ce" else 2
+        ax.step(where, share, where="pre", color=colour, linestyle=style, linewidth=1.3, label=label, zorder=order)
+        low, high = (share - width).clip(0.0), (share + width).clip(None, 1.0)
+        ax.fill_between(where, low, high, step="pre", color=colour, alpha=0.12, linewidth=0)
+    quiet(ax)
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_ylim(-0.03, 1.05)
+    ax.set_xlabel("fraction of the best possible value", fontsize=7.5)
+    ax.set_ylabel("share of seeds that reach it", fontsize=7.5)
+    ax.set_title(f"{runs.experiment.title}, {len(runs.seeds):,} seeds", fontsize=9, loc="left", parse_math=False)
+    ax.legend(fontsize=6.5, frameon=False, loc="best")
 
 
 class _Stopwatch:
