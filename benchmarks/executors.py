@@ -25,7 +25,7 @@ from rich.table import Table
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import results_csv, summary_text
-from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.reproduction import run_study
 from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 
@@ -45,7 +45,7 @@ def do_grid(name: str, workers: int, seeds: int, folder: Path) -> Turn:
     """One turn, in this process; leaves the tables in the folder."""
     executor = make_executor(name, workers=1 if name == "inline" else workers)
     began = time.perf_counter()
-    runs = conduct(Study(seeds=seeds), folder, executor=executor)
+    runs = run_study(Study(seeds=seeds), folder, executor=executor)
     grid = time.perf_counter() - began
     began = time.perf_counter()
     # As many as there are workers, so that each of them starts; a cluster that is still stopping is waited for first.

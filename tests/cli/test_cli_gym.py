@@ -212,7 +212,7 @@ def test_a_failing_environment_is_named_and_the_checkpoint_is_kept(monkeypatch, 
 def test_a_sample_budget_is_shared_out_within_the_total():
     car = SampleBudget.plan(1_200_000, 0.99)
     assert (car.rounds, 20 <= car.visits <= 40) == (20, True)
-    assert car.rounds * car.price_of(car.visits) <= 0.3 * car.samples
+    assert car.rounds * car.cost_of(car.visits) <= 0.3 * car.samples
     left = car.samples
     for number in range(car.rounds):  # measuring becomes dearer by a tenth each time
         visits = min(int(5_000 * 1.1**number), car.for_visits(left, number))

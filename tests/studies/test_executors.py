@@ -19,7 +19,7 @@ from curious_explorer.studies.executors import Inline, Processes, available_core
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import summary_text
 from curious_explorer.studies.ray_executor import Needs, check_reachable, resolved
-from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.reproduction import run_study
 from curious_explorer.studies.runner import local_executor, make_executor
 
 TINY = Study(depths=(2,), optimizers=("trpo",), seeds=2)
@@ -81,7 +81,7 @@ def test_which_executor_is_meant(given, workers, meant):
 )
 def test_a_wrong_executor_is_refused_before_anything_is_written(tmp_path, given, workers, message):
     with pytest.raises(ValueError, match=message):
-        conduct(TINY, tmp_path / "study", executor=given, workers=workers)
+        run_study(TINY, tmp_path / "study", executor=given, workers=workers)
     with pytest.raises(ValueError, match=message):
         compare(Comparison(methods=("trpo",), seeds=1), tmp_path / "comparison", executor=given, workers=workers)
     assert not list(tmp_path.iterdir())
@@ -110,10 +110,10 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do():
 
 def test_any_object_with_the_methods_is_an_executor(tmp_path):
     mine = Backwards()
-    runs = conduct(TINY, tmp_path / "mine", executor=mine)
+    runs = run_study(TINY, tmp_path / "mine", executor=mine)
     assert mine.done == ["checked", *reversed(TINY.jobs)]
-    assert summary_text(runs) == summary_text(conduct(TINY, tmp_path / "inline"))
-    assert conduct(TINY, tmp_path / "mine", resume=True, executor=mine)
+    assert summary_text(runs) == summary_text(run_study(TINY, tmp_path / "inline"))
+    assert run_study(TINY, tmp_path / "mine", resume=True, executor=mine)
     assert mine.done.count("checked") == 1, "with nothing left to do, nobody need be there to do it"
     assert local_executor(mine) == Processes()
     assert local_executor(Inline()) == Inline()

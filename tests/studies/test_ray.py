@@ -22,7 +22,7 @@ from curious_explorer.studies.comparison_study import compare
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import curves_csv, results_csv, summary_text
 from curious_explorer.studies.ray_executor import Ray
-from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.reproduction import run_study
 from curious_explorer.studies.runner import make_executor
 
 if importlib.util.find_spec("ray") is None:
@@ -71,7 +71,7 @@ def _no_address_from_outside(monkeypatch):
 
 @pytest.fixture(scope="module")
 def inline_study(tmp_path_factory):
-    return tables_of(conduct(TINY, tmp_path_factory.mktemp("inline") / "out", executor="inline"))
+    return tables_of(run_study(TINY, tmp_path_factory.mktemp("inline") / "out", executor="inline"))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def notes(folder, pattern="*"):
 
 def test_a_study_is_the_same_bytes(cluster, inline_study, tmp_path):
     came = []
-    runs = conduct(TINY, tmp_path / "out", executor=Ray(address=cluster), on_run=lambda run, _: came.append(run))
+    runs = run_study(TINY, tmp_path / "out", executor=Ray(address=cluster), on_run=lambda run, _: came.append(run))
     assert tables_of(runs) == inline_study
     assert len(came) == len(TINY.jobs)
 
@@ -172,7 +172,7 @@ def test_a_worker_is_killed_in_the_middle(cluster, inline_study, tmp_path, monke
 
     finished = []
     monkeypatch.setattr(reproduction, "RUNS", replace(reproduction.RUNS, do=job_that_can_be_caught))
-    runs = conduct(TINY, tmp_path / "out", executor=Ray(address=cluster), on_run=kill_at_the_third)
+    runs = run_study(TINY, tmp_path / "out", executor=Ray(address=cluster), on_run=kill_at_the_third)
     assert tables_of(runs) == inline_study
     first, second = notes(begun)
     assert first.name != second.name, "it was to be done a second time, by another worker"
@@ -267,7 +267,7 @@ def test_a_runtime_environment_reaches_the_workers(cluster):
 )
 def test_more_than_a_node_has_is_an_error_not_a_wait(cluster, tmp_path, more, message):
     with pytest.raises(ExecutorError, match=message):
-        conduct(TINY, tmp_path / "out", executor=Ray(address=cluster, **more))
+        run_study(TINY, tmp_path / "out", executor=Ray(address=cluster, **more))
     assert not (tmp_path / "out").exists()
 
 

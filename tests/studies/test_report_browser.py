@@ -12,7 +12,7 @@ from curious_explorer.studies.page.page_assembly import json_in_html
 from curious_explorer.studies.page.study_pages import reproduction_html
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import by_experiment
-from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.reproduction import run_study
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -25,7 +25,7 @@ EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "a
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    runs = conduct(STUDY, folder / "study")
+    runs = run_study(STUDY, folder / "study")
     path = folder / "report.html"
     path.write_text(reproduction_html(STUDY, by_experiment(runs)), encoding="utf-8")
     return path
@@ -150,7 +150,7 @@ def evil_page(tmp_path, monkeypatch):
     monkeypatch.setitem(paper_experiments.ENVIRONMENTS, "cct", evil)
     monkeypatch.setattr(Study, "command", "curious-explorer reproduce '<b>'")
     study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
-    runs = conduct(study, tmp_path / "study")
+    runs = run_study(study, tmp_path / "study")
     path = tmp_path / "evil.html"
     path.write_text(reproduction_html(study, by_experiment(runs)), encoding="utf-8")
     return path

@@ -9,7 +9,7 @@ from curious_explorer.studies.comparison_study import compare, load_results
 from curious_explorer.studies.page.study_pages import reproduction_html
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import by_experiment
-from curious_explorer.studies.reproduction import conduct
+from curious_explorer.studies.reproduction import run_study
 
 METHODS = ("ucbvi", "trpo", "r-max")
 HOSTILE = "a&b<img src=x onerror=alert(1)>.json"
@@ -95,7 +95,7 @@ def test_environments_and_measures_are_chosen(browser):
 
 def test_it_is_a_section_of_the_reproduction_on_a_phone_in_the_dark(compared, tmp_path):
     study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
-    runs = conduct(study, tmp_path / "study")
+    runs = run_study(study, tmp_path / "study")
     page = tmp_path / "both.html"
     page.write_text(reproduction_html(study, by_experiment(runs), load_results(compared[0])), encoding="utf-8")
     browser = open_browser(tmp_path / "profile", width=390, scheme="dark")

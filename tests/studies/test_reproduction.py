@@ -20,7 +20,7 @@ from curious_explorer.errors import StudyError
 from curious_explorer.studies import reproduction
 from curious_explorer.studies.executors import Processes
 from curious_explorer.studies.paper_experiments import Study
-from curious_explorer.studies.reproduction import conduct, reproduce
+from curious_explorer.studies.reproduction import reproduce, run_study
 
 TINY = Study(depths=(2, 3), environments=("cct", "dcl"), optimizers=("trpo",), seeds=2)
 OPTIONS = ["--depths", "2,3", "--optimizers", "trpo", "--seeds", "2"]
@@ -66,7 +66,7 @@ def test_the_video_plays_in_a_browser_and_shows_every_round(whole):
 
 
 def test_figures_are_the_same_bytes_again(whole, tmp_path):
-    runs = conduct(TINY, whole, resume=True)
+    runs = run_study(TINY, whole, resume=True)
     from curious_explorer.studies.paper_figures import draw_figure, figure_jobs
 
     for job in figure_jobs(runs, tmp_path)[-4:]:
@@ -77,11 +77,11 @@ def test_figures_are_the_same_bytes_again(whole, tmp_path):
 
 
 def test_results_do_not_depend_on_the_workers_or_on_other_cells(whole, tmp_path):
-    reproduction.conduct(TINY, tmp_path / "inline", workers=1)
-    alone = conduct(Study(depths=(3,), environments=("dcl",), optimizers=("trpo",), seeds=1), tmp_path / "alone")
+    reproduction.run_study(TINY, tmp_path / "inline", workers=1)
+    alone = run_study(Study(depths=(3,), environments=("dcl",), optimizers=("trpo",), seeds=1), tmp_path / "alone")
     from curious_explorer.studies.paper_results import summary_text
 
-    assert summary_text(conduct(TINY, tmp_path / "inline", resume=True)) == (whole / "summary.json").read_text()
+    assert summary_text(run_study(TINY, tmp_path / "inline", resume=True)) == (whole / "summary.json").read_text()
     known = json.loads((whole / "summary.json").read_text())["cells"]
     (cell,) = [cell for cell in known if (cell["env"], cell["depth"]) == ("dcl", 3)]
     assert cell["with_ce"]["values"][0] == alone[0].values["with_ce"]
@@ -208,11 +208,11 @@ def test_a_full_disk_loses_nothing_that_is_finished(whole, tmp_path, monkeypatch
 
     monkeypatch.setattr(reproduction, "RUNS", replace(reproduction.RUNS, save=save))
     with pytest.raises(StudyError, match="no space left on the disk; everything finished so far is kept"):
-        conduct(TINY, tmp_path / "out")
+        run_study(TINY, tmp_path / "out")
     assert sorted((tmp_path / "out").glob("runs/*/*")) == sorted(saved)
     monkeypatch.undo()
     done_before = []
-    runs = conduct(TINY, tmp_path / "out", resume=True, on_run=lambda run, was_there: done_before.append(was_there))
+    runs = run_study(TINY, tmp_path / "out", resume=True, on_run=lambda run, was_there: done_before.append(was_there))
     assert sum(done_before) == 3
     from curious_explorer.studies.paper_results import summary_text
 
@@ -222,7 +222,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(whole, tmp_path, monkeypatch
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "exchanged"])
 def test_a_damaged_run_is_named_and_kept(tmp_path, damage):
     small = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=2)
-    conduct(small, tmp_path)
+    run_study(small, tmp_path)
     path, other = sorted(tmp_path.glob("runs/*/*.npz"))
     content = path.read_bytes()
     middle = len(content) // 2
@@ -236,17 +236,17 @@ def test_a_damaged_run_is_named_and_kept(tmp_path, damage):
     }[damage]
     path.write_bytes(damaged)
     with pytest.raises(StudyError, match=r"0000\.npz cannot be read: .*delete this file"):
-        conduct(small, tmp_path, resume=True)
+        run_study(small, tmp_path, resume=True)
     assert path.read_bytes() == damaged
     path.unlink()
-    conduct(small, tmp_path, resume=True)
+    run_study(small, tmp_path, resume=True)
     assert path.exists()
 
 
 def test_a_damaged_settings_file_is_named(tmp_path):
     (tmp_path / "study.json").write_text('{"format": "curious-explo')
     with pytest.raises(StudyError, match=r"study\.json cannot be read"):
-        conduct(TINY, tmp_path, resume=True)
+        run_study(TINY, tmp_path, resume=True)
 
 
 @pytest.mark.parametrize(

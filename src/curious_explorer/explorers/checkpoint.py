@@ -28,7 +28,8 @@ from curious_explorer.worlds.world import TransitionCounts, World
 SETTINGS = Format("curious-explorer/exploration", 1)
 ROUND = Format("curious-explorer/exploration-round", 1)
 SETTINGS_FILE = "exploration.json"
-_ROUND_KEYS = {"number", "threshold", "visit_samples", "learning_samples", "accepted", "rejected", "position", "memory"}
+_COUNTS = ("visit_samples", "learning_samples", "accepted")
+_ROUND_KEYS = {"number", "threshold", *_COUNTS, "rejected", "position", "memory"}
 _TRANSITIONS = ("state", "action", "next_state", "times")
 
 
@@ -53,7 +54,7 @@ class Checkpoint:
         if self._folder is None:
             return
         described = {"world": world.identity(), **settings, "optimizer": describe(optimizer)}
-        run_folder(self._folder).claim(described, growing=("thresholds",))
+        _run_folder(self._folder).claim(described, growing=("thresholds",))
 
     def resume(self) -> list[Round]:
         """The rounds that are already paid for; world and optimizer are put where the last of them left them."""
@@ -65,12 +66,9 @@ class Checkpoint:
             raise CheckpointError(f"{self._folder}: position is {position!r}, expected whole numbers by name")
         self._world.restore(position)
         if isinstance(self._optimizer, Remembers):
-            self._optimizer.recall(
-                {
-                    name: last.array(f"memory_{name}", dtype, tuple(shape))
-                    for name, (dtype, shape) in last.header["memory"].items()
-                }
-            )
+            kinds = last.header["memory"].items()
+            memory = {name: last.array(f"memory_{name}", dtype, tuple(shape)) for name, (dtype, shape) in kinds}
+            self._optimizer.recall(memory)
         return rounds
 
     def save(self, round_: Round) -> None:
@@ -79,11 +77,7 @@ class Checkpoint:
             return
         memory = self._optimizer.memory() if isinstance(self._optimizer, Remembers) else {}
         header = {
-            "number": round_.number,
-            "threshold": round_.threshold,
-            "visit_samples": round_.visit_samples,
-            "learning_samples": round_.learning_samples,
-            "accepted": round_.accepted,
+            **{name: getattr(round_, name) for name in ("number", "threshold", *_COUNTS)},
             "rejected": dict(round_.rejected),
             "position": self._world.position(),
             "memory": {name: [array.dtype.str, list(array.shape)] for name, array in memory.items()},
@@ -116,7 +110,7 @@ def read_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
     source = Path(folder)
     if not (source / SETTINGS_FILE).is_file():
         raise CheckpointError(f"{source} holds no exploration: there is no {SETTINGS_FILE} in it")
-    settings = read_settings(source)
+    settings = _run_folder(source).settings()
     if not _round_file(source, 0).exists():
         raise CheckpointError(f"{source} holds an exploration that has not finished a round yet")
     try:
@@ -136,7 +130,7 @@ def read_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
 
 def explored_digest(folder: str | Path) -> object:
     """The digest of the world that a checkpoint folder explored, as `World.identity` gave it."""
-    world = read_settings(Path(folder)).get("world")
+    world = _run_folder(Path(folder)).settings().get("world")
     return world.get("digest") if isinstance(world, dict) else None
 
 
@@ -144,14 +138,8 @@ def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 
 
-def run_folder(folder: Path) -> RunFolder:
-    """The folder of a checkpoint and the settings in it."""
+def _run_folder(folder: Path) -> RunFolder:
     return RunFolder(folder, SETTINGS_FILE, SETTINGS, "exploration", CheckpointError)
-
-
-def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings that a checkpoint folder was made with, as plain data."""
-    return run_folder(folder).settings()
 
 
 def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Archive]:
@@ -204,9 +192,7 @@ def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Roun
         visited=np.array(archive.array("visited", "<f8", shape[:1])),
         poorly_visited=np.array(archive.array("poorly_visited", "|b1", shape[:1])),
         learned_policy=_decode_policy("learned_policy", archive, shape),
-        visit_samples=check_size(header, "visit_samples", least=0),
-        learning_samples=check_size(header, "learning_samples", least=0),
-        accepted=check_size(header, "accepted", least=0),
+        **{name: check_size(header, name, least=0) for name in _COUNTS},
         rejected=dict(header["rejected"]),
         occupancy=occupancy,
         seen=seen,

@@ -12,7 +12,7 @@ from curious_explorer.worlds.world import World
 
 
 class RoundProgress:
-    """Shows how an exploration goes, on a terminal; silent when switched off or when nobody is looking."""
+    """Shows how an exploration goes, on a terminal; shows nothing when switched off, or where there is no terminal."""
 
     def __init__(self, world: World, rounds: int, *, show: bool) -> None:
         self._bar: Any = None

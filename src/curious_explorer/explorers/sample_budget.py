@@ -2,7 +2,7 @@
 
 A round measures where its policy goes, then learns. What a measurement costs is known only afterwards (walks have
 random lengths, and later rounds roll in longer), so learning is what gives way: after each measurement, what is left is
-shared evenly among the rounds to come, less what their measurements will cost at today's price.
+shared evenly among the rounds to come, less what their measurements will cost, estimated by the last one's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FEWEST_VISITS, MOST_VISITS = 10, 500
 SHARE_FOR_VISITS = 0.25
 STEPS_A_VISIT = 6.0
 """How long a walk is by expectation, in units of 1 / (1 - gamma): as far as the discount reaches, after a roll-in."""
-DEARER = 1.25
-"""Later rounds roll in through more policies, so their visits cost more than today's."""
+COST_GROWTH = 1.25
+"""Later rounds roll in through more policies, so their visits cost more than the last ones."""
 FEW_WALKS = 5
 """As many must be affordable in every round."""
 
@@ -46,7 +46,7 @@ class SampleBudget:
         check_gamma(self.gamma)
         for name in ("samples", "rounds", "visits", "num_envs"):
             check_count(getattr(self, name), name, least=1)
-        least = 2 * self.rounds * self.price_of(FEW_WALKS)
+        least = 2 * self.rounds * self.cost_of(FEW_WALKS)
         if self.samples < least:
             raise ValueError(
                 f"{self.samples:,} samples are too few for {self.rounds} rounds at gamma {self.gamma:g}; expected at "
@@ -71,10 +71,10 @@ class SampleBudget:
     @property
     def learning_of_a_round(self) -> float:
         """About how many steps a round learns with."""
-        visited = self.price_of(self.visits)
+        visited = self.cost_of(self.visits)
         return max(self.samples / self.rounds - visited, 1.0)
 
-    def price_of(self, walks: int) -> int:
+    def cost_of(self, walks: int) -> int:
         """About what so many walks cost."""
         return math.ceil(max(walks, self.num_envs) * STEPS_A_VISIT / (1.0 - self.gamma))
 
@@ -87,7 +87,7 @@ class SampleBudget:
         if left < 1:
             raise ValueError(f"all of the {self.samples:,} samples are spent before round {number} could learn")
         to_come = self.rounds - number - 1
-        visits_to_come = max(DEARER * visited_for, self.price_of(FEW_WALKS))
+        visits_to_come = max(COST_GROWTH * visited_for, self.cost_of(FEW_WALKS))
         return max(1, math.floor((left - to_come * visits_to_come) / (to_come + 1)))
 
 

@@ -118,9 +118,9 @@ def launch_natural_kernel(
         STATES=min(_power_of_two(num_states), max(TILE // actions, 1)),
         ACTIONS=actions,
         SEARCHES=BISECTIONS,
-        TAKEN=ACCEPTED,
-        SILENT=NO_SIGNAL,
-        BROKEN=NOT_FINITE,
+        ACCEPTED=ACCEPTED,
+        NO_SIGNAL=NO_SIGNAL,
+        NOT_FINITE=NOT_FINITE,
         enable_fp_fusion=False,
     )
     return stepped, learned, verdict
@@ -207,9 +207,9 @@ def natural_kernel(
     STATES: tl.constexpr,
     ACTIONS: tl.constexpr,
     SEARCHES: tl.constexpr,
-    TAKEN: tl.constexpr,
-    SILENT: tl.constexpr,
-    BROKEN: tl.constexpr,
+    ACCEPTED: tl.constexpr,
+    NO_SIGNAL: tl.constexpr,
+    NOT_FINITE: tl.constexpr,
 ):
     """One run: centre the advantages, find the largest step inside the trust region, take it, and move the critic."""
     run = tl.program_id(0).to(tl.int64)
@@ -256,7 +256,7 @@ def natural_kernel(
         fits = divergence(middle, tile, most, run, tables, sizes, total, memory, rounding, STATES, ACTIONS) <= max_kl
         low = tl.where(fits, middle, low)
         high = tl.where(fits, high, middle)
-    tl.store(verdict_out + run, tl.where(taken, TAKEN, tl.where(finite, SILENT, BROKEN)).to(tl.int64))
+    tl.store(verdict_out + run, tl.where(taken, ACCEPTED, tl.where(finite, NO_SIGNAL, NOT_FINITE)).to(tl.int64))
 
     for first in range(0, num_states, STATES):
         there, place, seen, logits, here = read_tile(

@@ -32,8 +32,8 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     def __init__(self, mdp: FiniteMDP, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}, expected None, 'ansi' or 'rgb_array'")
-        alive = np.where(mdp.terminal, 0.0, mdp.start)
-        if alive.sum() <= 0.0:
+        possible = np.where(mdp.terminal, 0.0, mdp.start)
+        if possible.sum() <= 0.0:
             raise ValueError(
                 "every state in which the MDP starts is terminal, so no episode could take a step; give it another "
                 "start with mdp.with_start(...)"
@@ -42,8 +42,8 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.render_mode = render_mode
         self.observation_space = spaces.Discrete(mdp.num_states)
         self.action_space = spaces.Discrete(mdp.num_actions)
-        self._starts = np.flatnonzero(alive)
-        self._start_thresholds = np.cumsum(alive[self._starts]) / alive.sum()
+        self._starts = np.flatnonzero(possible)
+        self._start_thresholds = np.cumsum(possible[self._starts]) / possible.sum()
         self._names = mdp.state_names if mdp.has_state_names else None
         self._state: int | None = None
         self._last_action: int | None = None

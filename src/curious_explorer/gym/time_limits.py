@@ -1,7 +1,7 @@
 """Time limits of environments, which end episodes of a learner but must not end walks.
 
-A roll-in may be longer than an episode may last, and a learner that starts where a roll-in ended is owed all of its
-time. So a world restarts the time limits whenever they run out, and once more after a roll-in.
+A roll-in may be longer than an episode may last, and a learner that starts where a roll-in ended has all of its time
+ahead. So a world restarts the time limits whenever they run out, and once more after a roll-in.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class SB3:
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
         algorithm = algorithm_class(self.algorithm, self.hyperparameters, DECIDED_ELSEWHERE)
         if isinstance(world, RecordingWorld):
-            raise ValueError("SB3 takes no notes of the transitions it sees; explore with record=False")
+            raise ValueError("SB3 does not record the transitions that it sees; explore with record=False")
         meter = Meter(self.steps if task.budget is None else task.budget)
         try:
             return self._learn(world, task, algorithm, meter, watch)

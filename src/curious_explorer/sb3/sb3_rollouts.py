@@ -55,7 +55,7 @@ class RolloutPolicy(ActorCriticPolicy):
 
 
 class RolloutLog(BaseCallback):
-    """An optimizer's callback: fresh episodes, the learning curve, and an end before a rollout that is too dear.
+    """An optimizer's callback: fresh episodes, the learning curve, and an end where the budget is too small.
 
     Args:
         meter: what pays for steps.
@@ -67,7 +67,7 @@ class RolloutLog(BaseCallback):
     def __init__(self, meter: Meter, episodes: Sequence[TaskEnv], *, fresh: bool, watch: Callable[[], None]) -> None:
         super().__init__()
         self._meter, self._episodes, self._fresh, self._watch = meter, episodes, fresh, watch
-        self._dearest = self._before = self._count = 0
+        self._longest = self._before = self._count = 0
         self.curve: list[tuple[int, float, int]] = []
         """After each rollout: samples, the mean discounted return of recent episodes, episodes so far."""
         self.recent: list[Episode] = []
@@ -77,7 +77,7 @@ class RolloutLog(BaseCallback):
         self._watch()
         if not self.curve:
             return
-        if self._dearest > self._meter.left:  # it could not be finished, and would be paid for nothing
+        if self._longest > self._meter.left:  # it could not be finished, and would be paid for nothing
             raise BudgetSpent
         self._before = self._meter.taken
         if self._fresh:
@@ -88,7 +88,7 @@ class RolloutLog(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        self._dearest = max(self._dearest, self._meter.taken - self._before)
+        self._longest = max(self._longest, self._meter.taken - self._before)
         ended = [episode for env in self._episodes for episode in env.finished]
         for env in self._episodes:
             env.finished.clear()

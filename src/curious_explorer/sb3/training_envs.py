@@ -126,14 +126,14 @@ class Episode(NamedTuple):
 
 
 class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Episodes of an optimizer's task, which are also noted down.
+    """Episodes of an optimizer's task, whose states and returns are recorded.
 
     A terminated episode is absorbing: the step that terminates is paid, besides its own reward, all that the last state
     pays for ever after, ``gamma * r(s_end) / (1 - gamma)``. A reward that is a table pays an action that has no number
     in it (of a box) the mean of the state's row; so does it after the end.
 
     The learner sees rewards multiplied by ``1 - gamma``, so that its critic has to predict values between 0 and 1 for
-    rewards between 0 and 1, whatever gamma is. Noted returns are not multiplied.
+    rewards between 0 and 1, whatever gamma is. Recorded returns are not multiplied.
 
     Args:
         env: where to act.

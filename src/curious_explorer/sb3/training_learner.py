@@ -58,7 +58,7 @@ class Learner:
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)
         policy = RolloutPolicy if self._network == "MlpPolicy" else self._network
-        self.model: Any = settings.algorithm_class()(policy, envs, device="cpu", **settings.told())
+        self.model: Any = settings.algorithm_class()(policy, envs, device="cpu", **settings.arguments())
         self._normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
 

@@ -49,8 +49,8 @@ class TrainingSettings:
         """Samples between two evaluations."""
         return self.evaluate_every or max(1, self.samples // EVALUATIONS)
 
-    def told(self) -> dict[str, Any]:
-        """All that the algorithm is told: our defaults, and over them what the user says."""
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the algorithm: our defaults, and over them the hyperparameters given."""
         steps = max(8, ROLLOUT // self.num_envs)
         defaults: dict[str, dict[str, Any]] = {"ppo": {"n_steps": steps}, "trpo": {"n_steps": steps}, "a2c": {}}
         return defaults[self.algorithm] | dict(self.hyperparameters)

@@ -46,10 +46,10 @@ def compare(
     workers: int | None = None,
     on_run: OnRun[ComparisonRun] | None = None,
 ) -> ComparisonResults:
-    """Conduct a comparison in a folder (see `Runs.conduct`) and write what came out of it."""
+    """Run a comparison in a folder (see `Runs.run`) and write what came out of it."""
     target = Path(folder)
     long_first = sorted(comparison.jobs, key=lambda job: -job.budget)
-    runs = RUNS.conduct(
+    runs = RUNS.run(
         comparison.described(), long_first, target, resume=resume, executor=executor, workers=workers, on_run=on_run
     )
     results = ComparisonResults(comparison, [runs[job] for job in comparison.jobs])
@@ -81,7 +81,7 @@ def load_results(folder: str | Path) -> ComparisonResults:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StudyError(
-            f"{target / claimed.file} cannot be used: {error}; conduct the comparison again, with another --out"
+            f"{target / claimed.file} cannot be used: {error}; run the comparison again, with another --out"
         ) from error
     missing = [job for job in comparison.jobs if not run_path(target, job).exists()]
     if missing:

@@ -79,7 +79,7 @@ class Processes:
         # Spawned, not forked: a fork would copy the progress bar's thread in the middle of whatever it does.
         context = multiprocessing.get_context("spawn")
         many = min(self.workers, len(pending))
-        pool = ProcessPoolExecutor(many, mp_context=context, initializer=_obey_the_parent)
+        pool = ProcessPoolExecutor(many, mp_context=context, initializer=_end_with_the_parent)
         try:
             pending.reverse()
             running: set[Future[Result]] = set()
@@ -99,7 +99,7 @@ class Processes:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _obey_the_parent() -> None:
+def _end_with_the_parent() -> None:
     """Leave interruptions to the process that started this worker, and end when that one is gone, even if killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

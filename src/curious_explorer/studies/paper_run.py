@@ -169,9 +169,9 @@ def run_experiment(experiment: Experiment, seed: int, settings: ExperimentSettin
 
     curves: list[Curve] = []
     trained = learn(settings.learning, world, reset_model, None)
-    patient = replace(settings.learning, updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
+    until_spent = replace(settings.learning, updates=AS_MANY_AS_THE_BUDGET_ALLOWS)
     for budget in (trained.samples, exploration.samples + trained.samples):
-        learn(patient, TabularWorld(mdp, seed=seed), None, budget)
+        learn(until_spent, TabularWorld(mdp, seed=seed), None, budget)
     return ExperimentRun(
         experiment=experiment,
         seed=seed,

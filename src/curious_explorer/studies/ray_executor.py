@@ -27,9 +27,9 @@ from curious_explorer.validation import check_count
 
 LOCAL, AUTO = "local", "auto"
 CLIENT = "ray://"
-PATIENCE = 5.0
+CONNECT_SECONDS = 5.0
 """Seconds until an address counts as not reachable."""
-HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+GRPC_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """How every gRPC conversation begins: HTTP/2's preface and empty settings, a frame of type 4, as the answer is."""
 
 TOKEN_ADVICE = "if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
@@ -143,14 +143,14 @@ def check_reachable(address: str) -> None:
         )
     advice = "is the cluster up (ray status, on its head node), and the port open to this machine?"
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as line:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as line:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return  # who answers there is for Ray to find out
-            line.sendall(HELLO)
+            line.sendall(GRPC_PREFACE)
             answer = line.recv(9)
     except OSError as error:
         raise ExecutorError(f"no Ray cluster answers at {address} ({error}); {advice}") from error
-    if len(answer) < 4 or answer[3] != HELLO[-6]:
+    if len(answer) < 4 or answer[3] != GRPC_PREFACE[-6]:
         raise ExecutorError(f"what answers at {address} is not a Ray cluster; {advice}")
 
 

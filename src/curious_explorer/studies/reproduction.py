@@ -50,7 +50,7 @@ class Reproduction:
     """By stage; empty if everything was there already."""
 
 
-def conduct(
+def run_study(
     study: Study,
     folder: str | Path,
     *,
@@ -59,8 +59,8 @@ def conduct(
     workers: int | None = None,
     on_run: OnRun[ExperimentRun] | None = None,
 ) -> list[ExperimentRun]:
-    """All runs of a study, in the order of experiments and seeds; see `Runs.conduct`."""
-    runs = RUNS.conduct(
+    """All runs of a study, in the order of experiments and seeds; see `Runs.run`."""
+    runs = RUNS.run(
         study.described(), study.jobs, folder, resume=resume, executor=executor, workers=workers, on_run=on_run
     )
     return [runs[experiment, seed] for experiment in study.experiments for seed in range(study.seeds)]
@@ -99,7 +99,7 @@ def reproduce(
     stages = Stages(on_stage or (lambda name: None))
     was_complete = all((target / name).exists() for name in OUTPUTS)
     with stages.stage("runs"):
-        runs = conduct(study, target, resume=resume, executor=chosen, on_run=on_run)
+        runs = run_study(study, target, resume=resume, executor=chosen, on_run=on_run)
     if was_complete:
         if compared is not None:
             write_page(study, runs, target, compared)

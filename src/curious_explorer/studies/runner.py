@@ -1,4 +1,4 @@
-"""The one way to conduct a study: a grid of jobs, run anywhere, in a folder that survives being killed.
+"""The one way to run a study: a grid of jobs, run anywhere, in a folder that survives being killed.
 
 The folder holds the settings and one file for each finished run. A run depends on its job alone, so whatever was
 finished before an interruption is used as it is, and the rest is run; other settings are refused.
@@ -60,7 +60,7 @@ class Runs(Generic[JobOfGrid, Run]):
         """A folder for such a study."""
         return RunFolder(Path(path), self.file, self.format, self.what, StudyError, "choose another --out")
 
-    def conduct(
+    def run(
         self,
         settings: dict[str, Any],
         jobs: Sequence[JobOfGrid],

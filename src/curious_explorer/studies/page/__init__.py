@@ -1,1 +1,1 @@
-"""``report.html``: one page that tells the story of a study, opens from disk and asks nothing of a network."""
+"""``report.html``: one page with a study's results, which opens from disk and loads nothing from a network."""

@@ -32,7 +32,7 @@ class Part:
 
 
 def page_html(title: str, lead: str, links: Sequence[tuple[str, str]], body: str, parts: Sequence[Part]) -> str:
-    """The whole page; ``body`` holds the parts' sections in whatever order tells the story."""
+    """The whole page; ``body`` holds the parts' sections in the order in which they are read."""
     return fill(
         "template.html",
         title=escape(title),
