@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curious_explorer.cli.terminal import ProgressLine, interruptible, say, see_own_modules
+from curious_explorer.cli.terminal import ProgressLine, interruptible, option, say, see_own_modules
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from curious_explorer.gym.gym_world import GymWorld
     from curious_explorer.sb3.training import Evaluated, Training
     from curious_explorer.studies.exploration_study import Explored
 
@@ -30,6 +29,10 @@ CELLS_HELP = (
     "20, 20x20, 20x20:-1.2,-0.07:0.6,0.07 (grid: bins, low, high), quantiles:10, hash, hash:0.1, minigrid, identity or "
     "module:function:COUNT. By default what is obvious."
 )
+OPTIMIZER_HELP = (
+    "On cells: model-based (the default when stepping), trpo (on a table), reinforce. On observations: ppo, a2c, "
+    "sb3-trpo."
+)
 WELL_BELOW = 0.8
 """An exploration that takes less than this part of its samples has stopped by itself."""
 
@@ -37,81 +40,37 @@ WELL_BELOW = 0.8
 def explore(
     environment: Environment,
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/run"),
-    optimizer: Annotated[
-        str | None,
-        typer.Option(
-            help="On cells: model-based (the default when stepping), trpo (on a table), reinforce. On observations: "
-            "ppo, a2c, sb3-trpo.",
-            show_default=False,
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(help="Steps in all, never exceeded; 1,200,000 when stepping.", show_default=False),
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(help="The discount; 0.99 when stepping, 0.95 on a table.", show_default=False)
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(help="How many policies to learn; by the samples, 20 on a table.", show_default=False),
-    ] = None,
-    beta: Annotated[
-        float | None, typer.Option(help="The threshold's number; 1 / (2 |S|) by default.", show_default=False)
-    ] = None,
+    optimizer: Annotated[str | None, option(help=OPTIMIZER_HELP)] = None,
+    samples: Annotated[int | None, option(help="Steps in all, never exceeded; 1,200,000 when stepping.")] = None,
+    gamma: Annotated[float | None, option(help="The discount; 0.99 when stepping, 0.95 on a table.")] = None,
+    rounds: Annotated[int | None, option(help="How many policies to learn; by the samples, 20 on a table.")] = None,
+    beta: Annotated[float | None, option(help="The threshold's number; 1 / (2 |S|) by default.")] = None,
     schedule: Annotated[str, typer.Option(help="linear: beta (n + 1); constant: beta; paper: beta n.")] = "linear",
     visits: Annotated[
-        int | None,
-        typer.Option(
-            help="Walks that measure where each policy goes; by the samples, 2,000 on a table.", show_default=False
-        ),
+        int | None, option(help="Walks that measure where each policy goes; by the samples, 2,000 on a table.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     record: Annotated[
         bool | None,
-        typer.Option(
-            "--record/--no-record",
-            help="Keep the transitions seen, for certificates from counts; on a table, yes.",
-            show_default=False,
-        ),
+        option("--record/--no-record", help="Keep the transitions seen, for certificates from counts; yes on a table."),
     ] = None,
-    cells: Annotated[str | None, typer.Option(help=CELLS_HELP, show_default=False, rich_help_panel=STEPPING)] = None,
+    cells: Annotated[str | None, option(help=CELLS_HELP, panel=STEPPING)] = None,
     max_cells: Annotated[
-        int | None,
-        typer.Option(help="How many cells may be discovered (hash, minigrid).", rich_help_panel=STEPPING),
+        int | None, option(help="How many cells may be discovered (hash, minigrid).", panel=STEPPING)
     ] = None,
     actions: Annotated[
-        int | None,
-        typer.Option(
-            help="For continuous actions: values along each dimension, 3 by default.",
-            show_default=False,
-            rich_help_panel=STEPPING,
-        ),
+        int | None, option(help="For continuous actions: values along each dimension, 3 by default.", panel=STEPPING)
     ] = None,
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.", rich_help_panel=STEPPING)] = 1,
 ) -> None:
     """Explore an environment from its own start, and save the reset model."""
+    asked = {name: value for name, value in locals().items() if name != "out"}  # each option is a setting
     from rich.console import Console
 
     from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
 
     see_own_modules(environment, cells or "")
-    settings = ExploreSettings(
-        environment=environment,
-        optimizer=optimizer,
-        samples=samples,
-        gamma=gamma,
-        rounds=rounds,
-        beta=beta,
-        schedule=schedule,
-        visits=visits,
-        seed=seed,
-        record=record,
-        cells=cells,
-        max_cells=max_cells,
-        actions=actions,
-        num_envs=num_envs,
-    )
+    settings = ExploreSettings(**asked)
     console = Console()
     going_on = f"Exploring into {out}; interrupted, the same command goes on. The first run ever compiles a while."
     with interruptible(console, out):
@@ -124,21 +83,13 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
     from curious_explorer.gym.gym_world import GymWorld
     from curious_explorer.studies.exploration_study import RESETS
 
-    exploration, samples = explored.exploration, explored.samples
+    exploration, samples, world = explored.exploration, explored.samples, explored.world
     visited = exploration.total_visited > 0
-    if isinstance(explored.world, GymWorld):
-        go_on = _show_cells(console, environment, explored, explored.world, out)
-    else:
+    if not isinstance(world, GymWorld):
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
-        go_on = f"curious-explorer certify {out}"
-    say(console, f"Reset model: {out / RESETS}   (ResetModel.load; {go_on})")
-
-
-def _show_cells(console: Console, environment: str, explored: Explored, world: GymWorld, out: Path) -> str:
-    """Which cells were reached; returns the command that trains from them."""
-    exploration, samples, cells = explored.exploration, explored.samples, world.discretisation.cells
-    visited = exploration.total_visited > 0
-    reached = visited.copy()
+        say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
+        return
+    reached, cells = visited.copy(), world.discretisation.cells
     for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
         reached |= False if round_.occupancy is None else round_.occupancy > 0
     learned = sum(round_.learning_samples for round_ in exploration.rounds)
@@ -154,7 +105,7 @@ def _show_cells(console: Console, environment: str, explored: Explored, world: G
     described = cells.description()
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
         command += f" --cell-function {described['function']}"
-    return command
+    say(console, f"Reset model: {out / RESETS}   (ResetModel.load; {command})")
 
 
 def train(
@@ -162,14 +113,12 @@ def train(
         str, typer.Argument(help="A Gymnasium id: MountainCar-v0, package:Id-v0, 'Id-v0?depth=20'.", show_default=False)
     ],
     reset_model: Annotated[
-        Path | None,
-        typer.Option(help="A run of explore, or its reset_model/; without it, training is plain.", show_default=False),
+        Path | None, option(help="A run of explore, or its reset_model/; without it, training is plain.")
     ] = None,
     weighting: Annotated[
         str | None,
-        typer.Option(
-            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average or last.",
-            show_default=False,
+        option(
+            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average, last."
         ),
     ] = None,
     algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
@@ -180,20 +129,14 @@ def train(
     normalize: Annotated[bool, typer.Option(help="Shift and scale observations by what was seen.")] = True,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="A hyperparameter as Stable-Baselines3 calls it: --set n_steps=64 --set gamma=0.98."
-        ),
+        option("--set", help="A hyperparameter as Stable-Baselines3 calls it: --set n_steps=64 --set gamma=0.98."),
     ] = None,
-    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's logs.", show_default=False)] = None,
+    tensorboard: Annotated[Path | None, option(help="Folder for TensorBoard's logs.")] = None,
     cell_function: Annotated[
-        str | None,
-        typer.Option(help="module:function, where the reset model's cells were made by one.", show_default=False),
+        str | None, option(help="module:function, where the reset model's cells were made by one.")
     ] = None,
     evaluate_every: Annotated[
-        int | None,
-        typer.Option(
-            help="Samples between two; a twentieth of all by default.", show_default=False, rich_help_panel=EVALUATING
-        ),
+        int | None, option(help="Samples between two; a twentieth of all by default.", panel=EVALUATING)
     ] = None,
     evaluation_episodes: Annotated[int, typer.Option(help="Episodes of each.", rich_help_panel=EVALUATING)] = 10,
     deterministic: Annotated[

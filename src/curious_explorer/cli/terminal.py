@@ -18,32 +18,28 @@ if TYPE_CHECKING:
 
 PANEL = "Where to run (results do not depend on it)"
 
+
+def option(*names: str, help: str, panel: str | None = None) -> Any:
+    """An option whose help tells its default, where that matters."""
+    return typer.Option(*names, help=help, show_default=False, rich_help_panel=panel)
+
+
 ExecutorOption = Annotated[
     str | None,
-    typer.Option(
-        "--executor",
-        help="inline, processes or ray. By default inline with one worker, processes with more.",
-        rich_help_panel=PANEL,
-    ),
+    option(help="inline, processes or ray. By default inline with one worker, processes with more.", panel=PANEL),
 ]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", help="Runs at once; all cores by default, with ray all that fit.", rich_help_panel=PANEL),
+    int | None, option(help="Runs at once; all cores by default, with ray all that fit.", panel=PANEL)
 ]
 RayAddressOption = Annotated[
     str | None,
-    typer.Option(
-        "--ray-address",
+    option(
         help="host:port, ray://host:port or auto; by default RAY_ADDRESS, or a local cluster for this command.",
-        rich_help_panel=PANEL,
+        panel=PANEL,
     ),
 ]
-RayCpusOption = Annotated[
-    float | None, typer.Option("--ray-cpus-per-task", help="CPUs that a run holds (1).", rich_help_panel=PANEL)
-]
-RayGpusOption = Annotated[
-    float | None, typer.Option("--ray-gpus-per-task", help="GPUs that a run holds (0).", rich_help_panel=PANEL)
-]
+RayCpusOption = Annotated[float | None, option(help="CPUs that a run holds (1).", panel=PANEL)]
+RayGpusOption = Annotated[float | None, option(help="GPUs that a run holds (0).", panel=PANEL)]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds already.")]
 
 

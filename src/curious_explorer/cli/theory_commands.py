@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curious_explorer.cli.terminal import see_own_modules
+from curious_explorer.cli.terminal import option, see_own_modules
 from curious_explorer.errors import CertificateError
 
 if TYPE_CHECKING:
     from curious_explorer.theory.reports import Report
 
-Environment = Annotated[
-    str,
-    typer.Argument(
-        help="Such as dcl/20, FrozenLake-v1, an MDP file (.json, .npz); compare --list has more.", show_default=False
-    ),
-]
+ENVIRONMENT_HELP = "Such as dcl/20, FrozenLake-v1, an MDP file (.json, .npz); compare --list has more."
+Environment = Annotated[str, typer.Argument(help=ENVIRONMENT_HELP, show_default=False)]
 Gamma = Annotated[float, typer.Option(help="The discount.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain data for programs instead of a table.")]
 Delta = Annotated[float, typer.Option(help="The probability with which samples may mislead.")]
@@ -64,12 +60,10 @@ def certify(
         int, typer.Option(help="Fresh roll-ins to count arrivals in; on a table, 100 times as many for training.")
     ] = 10_000,
     max_steps: Annotated[
-        int | None, typer.Option(help="Arrivals within so many steps; by default, of whole roll-ins.")
+        int | None, option(help="Arrivals within so many steps; by default of whole roll-ins.")
     ] = None,
     barrier: Annotated[float, typer.Option(help="Weight of the log-barrier that one would train with.")] = 0.001,
-    cell_function: Annotated[
-        str | None, typer.Option(help="module:function that made the cells, where one did.", show_default=False)
-    ] = None,
+    cell_function: Annotated[str | None, option(help="module:function that made the cells, where one did.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the fresh samples; not the exploration's.")] = 1_000_003,
     as_json: AsJson = False,
 ) -> None:

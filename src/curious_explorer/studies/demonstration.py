@@ -17,7 +17,6 @@ from curious_explorer.environments import combination_lock
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.curious_explorer import explore
-from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
@@ -33,7 +32,10 @@ PANELS = 4
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What the demonstration found; values are fractions of the best possible one."""
+    """What the demonstration found; values are fractions of the best possible one.
+
+    The picture is the MDP's graph at a few rounds: states turn from red to green as their visits near the threshold.
+    """
 
     depth: int
     exploration_samples: int
@@ -56,24 +58,6 @@ def demonstrate(folder: str | Path, *, depth: int = 20, seed: int = 0, progress:
     total = exploration.samples + trained.samples
     many_updates = TRPO(updates=10**9)
     alone = improve(TabularWorld(mdp, seed=seed), many_updates, None, gamma=GAMMA, budget=total)
-    return Demonstration(
-        depth=depth,
-        exploration_samples=exploration.samples,
-        learning_samples=trained.samples,
-        with_exploration=fraction_of_optimum(mdp, trained.policy),
-        without_exploration=fraction_of_optimum(mdp, alone.policy),
-        picture=draw_exploration(mdp, exploration, target / "exploration.png"),
-    )
-
-
-def fraction_of_optimum(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
-    """The policy's exact value from the start, over the best possible one."""
-    best = float(mdp.start @ solve(mdp, gamma=GAMMA).values)
-    return float(mdp.start @ evaluate(mdp, policy, gamma=GAMMA)) / best
-
-
-def draw_exploration(mdp: FiniteMDP, exploration: Exploration, path: Path) -> Path:
-    """The MDP's graph at a few rounds; states turn from red to green as their visits come closer to the threshold."""
     rounds = exploration.rounds
     figure = draw_evolution(
         mdp,
@@ -82,4 +66,17 @@ def draw_exploration(mdp: FiniteMDP, exploration: Exploration, path: Path) -> Pa
         np.array([round_.threshold for round_ in rounds]),
         evenly_spread(len(rounds), PANELS),
     )
-    return save_figure(figure, path.with_suffix(""), pdf=False)[0]
+    return Demonstration(
+        depth=depth,
+        exploration_samples=exploration.samples,
+        learning_samples=trained.samples,
+        with_exploration=fraction_of_optimum(mdp, trained.policy),
+        without_exploration=fraction_of_optimum(mdp, alone.policy),
+        picture=save_figure(figure, target / "exploration", pdf=False)[0],
+    )
+
+
+def fraction_of_optimum(mdp: FiniteMDP, policy: NDArray[np.float64]) -> float:
+    """The policy's exact value from the start, over the best possible one."""
+    best = float(mdp.start @ solve(mdp, gamma=GAMMA).values)
+    return float(mdp.start @ evaluate(mdp, policy, gamma=GAMMA)) / best

@@ -15,6 +15,7 @@ paper does not say (updates in a round, step sizes, a critic) is as in ours, and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -88,11 +89,8 @@ def grid(
     optimizers: Iterable[str] = ("reinforce", "trpo"),
 ) -> Iterator[Experiment]:
     """The experiments of a grid, by default the paper's twelve."""
-    environments, depths = list(environments), list(depths)
-    for optimizer in optimizers:
-        for environment in environments:
-            for depth in depths:
-                yield Experiment(environment, depth, optimizer)
+    for optimizer, environment, depth in itertools.product(optimizers, environments, depths):
+        yield Experiment(environment, depth, optimizer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +119,6 @@ class ExperimentSettings:
     def thresholds(self, num_states: int) -> Schedule:
         """beta_n."""
         return SCHEDULES[self.schedule](self.beta_for(num_states))
-
-    def described(self) -> dict[str, Any]:
-        """The settings as plain data."""
-        return asdict(self)
 
 
 def tuned_settings(experiment: Experiment) -> ExperimentSettings:
@@ -234,7 +228,7 @@ class Study:
             "preset": self.preset,
             "seeds": list(range(self.seeds)),
             "experiments": {
-                experiment.name: settings_of(self.preset, experiment).described() for experiment in self.experiments
+                experiment.name: asdict(settings_of(self.preset, experiment)) for experiment in self.experiments
             },
         }
 
@@ -242,10 +236,6 @@ class Study:
     def command(self) -> str:
         """The command that does this study again."""
         words = ["curious-explorer reproduce", f"--preset {self.preset}", f"--seeds {self.seeds}"]
-        if self.environments != tuple(ENVIRONMENTS):
-            words.append(f"--environments {','.join(self.environments)}")
-        if self.depths != DEPTHS:
-            words.append(f"--depths {','.join(map(str, self.depths))}")
-        if self.optimizers != tuple(OPTIMIZERS):
-            words.append(f"--optimizers {','.join(self.optimizers)}")
+        given = {name: getattr(self, name) for name in ("environments", "depths", "optimizers")}
+        words += [f"--{name} {','.join(map(str, of))}" for name, of in given.items() if of != getattr(Study, name)]
         return " ".join(words)

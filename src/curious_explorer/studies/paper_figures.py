@@ -15,8 +15,9 @@ paper. By learning episodes, as in the paper, and by samples, where the green le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from curious_explorer.mdp.drawing import draw_mdp
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
 from curious_explorer.studies.figures import FAINT, PAGE_WIDTH, WITH_CE, WITHOUT_CE, new_figure, quiet, save_figure
-from curious_explorer.studies.paper_experiments import OPTIMIZER_TITLES, PAPER_EPISODES, TITLES
+from curious_explorer.studies.paper_experiments import PAPER_EPISODES, TITLES
 from curious_explorer.studies.paper_results import ExperimentResults, by_experiment, reached_shares
 from curious_explorer.studies.paper_run import ExperimentRun
 from curious_explorer.studies.runner import safe_name
@@ -53,7 +54,7 @@ class FigureJob:
     """One figure to draw and save; worker processes can do it."""
 
     family: str
-    """``evolution``, ``scatter``, ``episodes``, ``samples`` or ``graph``."""
+    """``evolution``, ``scatter``, ``episodes``, ``samples``, ``graph`` or ``video``."""
     name: str
     """Of the file, without its ending."""
     results: list[ExperimentResults]
@@ -83,10 +84,14 @@ def figure_jobs(runs: Sequence[ExperimentRun], folder: Path) -> list[FigureJob]:
     return jobs
 
 
-def draw_figure(job: FigureJob) -> str:
-    """Draw and save a figure; returns its name."""
-    save_figure(make_figure(job), job.folder / job.name)
-    return job.name
+def draw_figure(job: FigureJob) -> None:
+    """Draw and save a figure, or the video."""
+    if job.family == "video":
+        from curious_explorer.studies.video import write_video
+
+        write_video(job.folder / f"{job.name}.mp4", job.results)
+    else:
+        save_figure(make_figure(job), job.folder / job.name)
 
 
 def make_figure(job: FigureJob) -> Figure:
@@ -101,8 +106,7 @@ def make_figure(job: FigureJob) -> Figure:
         axes = draw_mdp(result.mdp, title=f"{TITLES[experiment.environment]}, depth {experiment.depth}")
         figure: Figure = axes.figure  # type: ignore[assignment]
         return figure
-    optimizer = OPTIMIZER_TITLES[experiment.optimizer]
-    title = f"Curious Explorer with {optimizer} on {experiment.environment.upper()}{experiment.depth}"
+    title = f"Curious Explorer with {experiment.title}"
     return draw_evolution(result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, title=title)
 
 
@@ -157,9 +161,16 @@ def _draw_bar(figure: Figure, height: float) -> None:
 
 def draw_scatter(results: Sequence[ExperimentResults]) -> Figure:
     """One panel for each experiment, the first run of each."""
-    figure = new_figure(PAGE_WIDTH, 2.6 * len(results))
+    return _panels(results, 2.6, _draw_resets)
+
+
+def _panels(
+    results: Sequence[ExperimentResults], height: float, draw: Callable[[Axes, ExperimentResults], None]
+) -> Figure:
+    """A panel for each experiment, so many inches high, one under the other."""
+    figure = new_figure(PAGE_WIDTH, height * len(results))
     for panel, result in enumerate(results):
-        _draw_resets(figure.add_subplot(len(results), 1, panel + 1), result)
+        draw(figure.add_subplot(len(results), 1, panel + 1), result)
     return figure
 
 
@@ -197,10 +208,7 @@ def _draw_resets(ax: Axes, result: ExperimentResults) -> None:
 
 def draw_returns(results: Sequence[ExperimentResults], axis: str) -> Figure:
     """One panel for each experiment; ``axis`` is a key of `AXES`."""
-    figure = new_figure(PAGE_WIDTH, 2.1 * len(results))
-    for panel, result in enumerate(results):
-        _draw_returns(figure.add_subplot(len(results), 1, panel + 1), result, axis)
-    return figure
+    return _panels(results, 2.1, partial(_draw_returns, axis=axis))
 
 
 def _draw_returns(ax: Axes, result: ExperimentResults, axis: str) -> None:

@@ -124,35 +124,16 @@ def write_page(study: Study, runs: Sequence[ExperimentRun], folder: Path, compar
     write_atomically(folder / "report.html", reproduction_html(study, by_experiment(runs), comparison))
 
 
-@dataclass(frozen=True, eq=False)
-class VideoJob:
-    """The video to write."""
-
-    path: Path
-    results: list[ExperimentResults]
-
-
 def draw_everything(
     runs: Sequence[ExperimentRun], folder: Path, *, executor: Executor, tell: Callable[[str], None]
 ) -> None:
     """All figures and the video."""
     (folder / "figures").mkdir(exist_ok=True)
     firsts = [ExperimentResults(result.experiment, [result.first]) for result in by_experiment(runs)]
-    jobs: list[FigureJob | VideoJob] = [VideoJob(folder / "exploration.mp4", firsts)]
-    jobs += figure_jobs(runs, folder / "figures")
-    with closing(executor.run(draw_job, jobs)) as finished:
+    jobs = [FigureJob("video", "exploration", firsts, folder), *figure_jobs(runs, folder / "figures")]
+    with closing(executor.run(draw_figure, jobs)) as finished:
         for done, _ in enumerate(finished, 1):
             tell(f"figures and video, {done} of {len(jobs)}")
-
-
-def draw_job(job: FigureJob | VideoJob) -> None:
-    """Do one drawing; a function of the module, so that worker processes can find it."""
-    if isinstance(job, VideoJob):
-        from curious_explorer.studies.video import write_video
-
-        write_video(job.path, job.results)
-    else:
-        draw_figure(job)
 
 
 def timings_text(runs: Sequence[ExperimentRun], stages: dict[str, float], executor: Executor) -> str:

@@ -93,8 +93,7 @@ def probability_of_improvement(better: ArrayLike, worse: ArrayLike) -> float:
 
     Infinite scores are compared like others, so that runs that never got there can be ranked last.
     """
-    left, right = check_scores(better, "better"), check_scores(worse, "worse")
-    _check_same_tasks(left, right)
+    left, right = _check_same_tasks(better, worse)
     return float(_wins(left[None], right[None])[0])
 
 
@@ -102,18 +101,19 @@ def improvement_interval(
     better: ArrayLike, worse: ArrayLike, *, seed: int = 0, resamples: int = 1_000, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """A stratified percentile bootstrap interval of `probability_of_improvement`."""
-    left, right = check_scores(better, "better"), check_scores(worse, "worse")
-    _check_same_tasks(left, right)
+    left, right = _check_same_tasks(better, worse)
     tasks = np.arange(left.shape[1])
     first, second = (resampled(table.shape, resamples, seed + place) for place, table in enumerate((left, right)))
     return percentile_interval(_wins(left[first, tasks], right[second, tasks]), confidence)
 
 
-def _check_same_tasks(left: Floats, right: Floats) -> None:
+def _check_same_tasks(better: ArrayLike, worse: ArrayLike) -> tuple[Floats, Floats]:
+    left, right = check_scores(better, "better"), check_scores(worse, "worse")
     if left.shape[1] != right.shape[1]:
         raise ValueError(
             f"one method has scores for {left.shape[1]} tasks and the other for {right.shape[1]}, expected the same"
         )
+    return left, right
 
 
 def _wins(left: Floats, right: Floats) -> Floats:

@@ -57,9 +57,10 @@ def write_video(path: Path, results: Sequence[ExperimentResults]) -> int:
     rounds = 0
     try:
         writer.send(None)
-        for frame in all_frames(results):
-            writer.send(frame.tobytes())
-            rounds += 1
+        for result in sorted(results, key=_papers_order):
+            for frame in experiment_frames(result):
+                writer.send(frame.tobytes())
+                rounds += 1
         writer.close()
         os.replace(temporary, path)
     except (BrokenPipeError, OSError) as error:
@@ -73,12 +74,9 @@ def write_video(path: Path, results: Sequence[ExperimentResults]) -> int:
     return rounds
 
 
-def all_frames(results: Sequence[ExperimentResults]) -> Iterator[Pixels]:
-    """The frames in the paper's order: by optimizer and depth, CCT before DCL."""
-    for result in sorted(
-        results, key=lambda each: (each.experiment.optimizer, each.experiment.depth, each.experiment.environment)
-    ):
-        yield from experiment_frames(result)
+def _papers_order(result: ExperimentResults) -> tuple[str, int, str]:
+    """By optimizer and depth, CCT before DCL."""
+    return result.experiment.optimizer, result.experiment.depth, result.experiment.environment
 
 
 def experiment_frames(result: ExperimentResults) -> Iterator[Pixels]:

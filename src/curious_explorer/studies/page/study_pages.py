@@ -83,7 +83,8 @@ def reproduction_html(
         command=escape(study.command),
     )
     links = [*REPRODUCTION_LINKS, *(part.links[0] for part in compared), ("settings", "Settings")]
-    parts = [Part("reproduction", links, body, reproduction_data(results)), *compared]
+    data = {"experiments": [_experiment_data(result) for result in results]}
+    parts = [Part("reproduction", links, body, data), *compared]
     return page_html(REPRODUCTION_TITLE, reproduction_lead(results), links, body, parts)
 
 
@@ -168,12 +169,8 @@ def settings_list(study: Study) -> str:
     )
 
 
-def reproduction_data(results: Sequence[ExperimentResults]) -> dict[str, Any]:
-    """Everything that the script needs."""
-    return {"experiments": [_experiment_data(result) for result in results]}
-
-
 def _experiment_data(result: ExperimentResults) -> dict[str, Any]:
+    """What the page's script draws of an experiment."""
     experiment, run, mdp = result.experiment, result.first, result.mdp
     return {
         "name": experiment.name,
