@@ -68,7 +68,14 @@ from curious_explorer.exact.policy_chain import (
     narrowest_band,
     successors_first,
 )
-from curious_explorer.exact.report import check_method, frozen, is_accurate, require_accurate, residual_target
+from curious_explorer.exact.report import (
+    ExactReport,
+    check_method,
+    frozen,
+    is_accurate,
+    require_accurate,
+    residual_target,
+)
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma
 
@@ -92,26 +99,13 @@ EVALUATION_GAIN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """An optimal solution.
+class Solution(ExactReport):
+    """Optimal normalised values, how they were found, and what goes with them; the residual is Bellman's."""
 
-    Attributes:
-        values: optimal normalised values, shape (S,).
-        policy: an optimal policy, ties split evenly, shape (S, A).
-        q: optimal normalised action values, shape (S, A).
-        method: the method that found it.
-        residual: sup norm of the Bellman residual.
-        error_bound: residual / (1 - gamma), a bound on the error of any value.
-        iterations: sweeps or policies evaluated.
-    """
-
-    values: Floats
     policy: Floats
+    """An optimal policy, ties split evenly, shape (S, A)."""
     q: Floats
-    method: str
-    residual: float
-    error_bound: float
-    iterations: int
+    """Optimal normalised action values, shape (S, A)."""
 
 
 def solve(mdp: FiniteMDP, *, gamma: float, rewards: ArrayLike | None = None, method: str | None = None) -> Solution:
@@ -132,7 +126,7 @@ def solve(mdp: FiniteMDP, *, gamma: float, rewards: ArrayLike | None = None, met
     policy = split_ties(q, mdp.num_actions, RELATIVE_TIE, 2.0 * error)
     if shift:
         values, q = values + shift, q + shift
-    return Solution(values, policy, q.reshape(policy.shape), used, residual, residual / (1.0 - gamma), iterations)
+    return Solution(values, used, residual, residual / (1.0 - gamma), iterations, policy, q.reshape(policy.shape))
 
 
 Found = tuple[Floats, str, int]

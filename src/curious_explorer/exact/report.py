@@ -38,21 +38,17 @@ class ConvergenceError(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class ExactReport:
-    """An exact answer together with how it was found.
-
-    Attributes:
-        values: the answer, shape (S,).
-        method: the method that produced it.
-        residual: how far it is from satisfying its own equation (L1 for visitation, sup norm for values).
-        error_bound: residual / (1 - gamma), which bounds the distance to the true answer in the same norm.
-        iterations: how many sweeps or solves that took; 1 for direct methods.
-    """
+    """An exact answer together with how it was found."""
 
     values: Floats
+    """Shape (S,)."""
     method: str
     residual: float
+    """How far the values are from satisfying their own equation (L1 for visitation, sup norm for values)."""
     error_bound: float
+    """residual / (1 - gamma), which bounds the distance to the true answer in the same norm."""
     iterations: int
+    """Sweeps, solves or policies evaluated; 1 for direct methods."""
 
 
 def residual_target(gamma: float, scale: float) -> float:

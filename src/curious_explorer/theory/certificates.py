@@ -42,6 +42,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.errors import CertificateError
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.resets.reset_model import RHO_WEIGHT
+from curious_explorer.theory.quantities import bisect
 from curious_explorer.theory.reports import (
     CertificateReport,
     Report,
@@ -270,25 +271,14 @@ def chernoff_upper(beta: float, visits: int, logarithm: float) -> float:
     """The x above beta with m h(x, beta) = L."""
     if beta == 0.0:
         return logarithm / visits
-    low, high = beta, beta + math.sqrt(2.0 * beta * logarithm / visits) + 2.0 * logarithm / visits
-    return _root(beta, visits, logarithm, low, high)
+    above = beta + math.sqrt(2.0 * beta * logarithm / visits) + 2.0 * logarithm / visits
+    return bisect(lambda x: visits * _h(x, beta) <= logarithm, beta, above)
 
 
 def chernoff_lower(beta: float, visits: int, logarithm: float) -> float:
     """The y below beta with m h(y, beta) = L."""
-    if beta == 0.0:
-        return 0.0
-    return _root(beta, visits, logarithm, beta, 0.0)
+    return 0.0 if beta == 0.0 else bisect(lambda y: visits * _h(y, beta) <= logarithm, beta, 0.0)
 
 
-def _root(beta: float, visits: int, logarithm: float, inside: float, outside: float) -> float:
-    """Bisection between a point where m h <= L and one where it is above; returns the cautious end."""
-    for _ in range(200):
-        middle = 0.5 * (inside + outside)
-        if middle in (inside, outside):
-            break
-        if visits * (middle - beta + beta * math.log(beta / middle)) <= logarithm:
-            inside = middle
-        else:
-            outside = middle
-    return outside
+def _h(x: float, beta: float) -> float:
+    return x - beta + beta * math.log(beta / x)

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -344,26 +345,26 @@ def _hit_ceilings(mdp: FiniteMDP, graph: sparse.csr_array, gamma: float) -> tupl
 def mean_interval(mean: float, count: int, delta: float) -> tuple[float, float]:
     """An interval for the mean of numbers in [0, 1] from the mean of ``count`` independent ones; misses with delta."""
     budget = math.log(2.0 / delta) / count
-    return _solve_entropy(mean, 0.0, budget), _solve_entropy(mean, 1.0, budget)
+
+    def is_near(q: float) -> bool:  # whether kl(mean, q), of two coins, is within the budget
+        head = mean * math.log(mean / q) if mean > 0.0 else 0.0
+        tail = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - q)) if mean < 1.0 else 0.0
+        return head + tail <= budget
+
+    return bisect(is_near, mean, 0.0), bisect(is_near, mean, 1.0)
 
 
-def _solve_entropy(mean: float, end: float, budget: float) -> float:
-    """The q between mean and end with kl(mean, q) = budget, by bisection; errs towards the end."""
-    inside, outside = mean, end
-    for _ in range(100):
+def bisect(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last point between ``inside``, where something holds, and ``outside``, where it need not; errs outside."""
+    for _ in range(200):
         middle = 0.5 * (inside + outside)
-        if _entropy(mean, middle) <= budget:
+        if middle in (inside, outside):
+            break
+        if holds(middle):
             inside = middle
         else:
             outside = middle
     return outside
-
-
-def _entropy(p: float, q: float) -> float:
-    """kl(p, q) of two coins."""
-    head = p * math.log(p / q) if p > 0.0 else 0.0
-    tail = (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else 0.0
-    return head + tail
 
 
 @compiled
