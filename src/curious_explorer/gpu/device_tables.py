@@ -217,7 +217,7 @@ def chains_on_device(
         composed=composed,
         packed=None if composed is None else pack(composed, model.num_states),
         chain=alias_tensor(chains.chain_words, model.device),
-        ranges=torch.from_numpy(chains.ranges.astype(np.int32)).to(model.device),
+        ranges=torch.from_numpy(np.ascontiguousarray(chains.ranges[:, :2], dtype=np.int32)).to(model.device),
         stop=alias_tensor(chains.stop_words, model.device),
         stop_offset=torch.from_numpy(chains.stop_offset.astype(np.int32)).to(model.device),
         stop_size=chains.stop_size,

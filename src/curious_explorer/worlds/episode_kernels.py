@@ -77,7 +77,7 @@ def go_to(
 
     Arrives in the target whether that is terminal or not. A try that is cut off by ``most_steps`` is not counted.
     """
-    target, limit = chains.targets[goal], chains.limits[goal]
+    target, limit = chains.targets[goal, 0], chains.targets[goal, 1]
     steps = int64(0)
     while state >= 0 and state != target and steps < limit and steps < most_steps:
         action = int64(chains.actions[goal, state])
@@ -114,7 +114,7 @@ def roll_in(
         chain, counter = choose(chains.chain_words, chains.chain_outcomes, counter)
         first, counter = choose(chains.start_words, chains.start_outcomes, counter)
         state = int64(first)
-        goal = chains.goals[chain]
+        goal = chains.ranges[chain, 2]
         if goal < 0:
             break
         state, steps, arrived, counter = go_to(dynamics, chains, goal, state, counter, most_steps - taken)
@@ -122,8 +122,8 @@ def roll_in(
         if arrived or taken >= most_steps:
             break
         failed += 1
-        if failed >= chains.tries:
-            chains.gave_up[0] += 1
+        if failed >= chains.targets[goal, 2]:
+            chains.tally[-1, 0] += 1
             state = int64(GAVE_UP)
             break
     policy, stop = chains.ranges[chain, 0] - 1, chains.ranges[chain, 1]

@@ -66,8 +66,6 @@ def make_chains(
     goals: Integers | None = None,
 ) -> Chains:
     """What the kernels share of a mixture of chains; see `RollIn` for the arguments."""
-    nothing = np.zeros(0, dtype=np.int64)
-    no_actions = np.zeros((0, 0), dtype=np.int16)
     chain = tables.alias_table(weights)
     discounts = sorted(set(gammas)) or [0.0]
     size = max(map(tables.geometric_size, discounts))
@@ -75,7 +73,7 @@ def make_chains(
     return Chains(
         chain_words=chain.words,
         chain_outcomes=chain.outcomes,
-        ranges=ranges,
+        ranges=np.column_stack([ranges, np.full(len(ranges), NO_GOAL) if goals is None else goals]),
         tail_start=len(gammas) - tail,
         num_policies=len(gammas),
         start_words=start.words,
@@ -84,13 +82,9 @@ def make_chains(
         stop_outcomes=stops.view(np.int32),
         stop_offset=np.array([discounts.index(gamma) * size for gamma in gammas], dtype=np.int64),
         stop_size=size,
-        goals=np.full(len(ranges), NO_GOAL, dtype=np.int64) if goals is None else goals,
-        targets=nothing if targets is None else targets.states,
-        limits=nothing if targets is None else targets.limits,
-        actions=no_actions if targets is None else targets.table(),
-        tries=1 if targets is None else targets.tries,
-        tally=np.zeros((0, 3), dtype=np.int64) if targets is None else targets.tally,
-        gave_up=nothing if targets is None else targets.gave_up,
+        targets=np.zeros((0, 3), dtype=np.int64) if targets is None else targets.table,
+        actions=np.zeros((0, 0), dtype=np.int16) if targets is None else targets.all_actions(),
+        tally=np.zeros((1, 3), dtype=np.int64) if targets is None else targets.counts,
     )
 
 

@@ -57,10 +57,10 @@ class Targets:
         if (self.limits < 0).any():
             raise ValueError(f"a limit is {self.limits.min()}, expected a number of steps")
         self.tries = check_count(tries, "tries", least=1)
-        self.tally: Integers = np.zeros((len(self.states), 3), dtype=np.int64)
-        """What became of all tries so far, shape (T, 3): tried, arrived, steps of those that arrived."""
-        self.gave_up: Integers = np.zeros(1, dtype=np.int64)
-        """How often `tries` roll-ins in a row failed; compiled roll-ins say so here."""
+        self.counts: Integers = np.zeros((len(self.states) + 1, 3), dtype=np.int64)
+        """For kernels: `tally`, and a row in which a compiled roll-in says that `tries` in a row failed."""
+        self.table: Integers = np.column_stack([self.states, self.limits, np.full(len(self.states), self.tries)])
+        """For kernels: state, limit and tries of each, shape (T, 3)."""
         self._plan = plan
         self._kept: OrderedDict[int, NDArray[np.int16]] = OrderedDict()
 
@@ -77,7 +77,12 @@ class Targets:
         self._kept.move_to_end(index)
         return known
 
-    def table(self) -> NDArray[np.int16]:
+    @property
+    def tally(self) -> Integers:
+        """What became of all tries so far, shape (T, 3): tried, arrived, steps of those that arrived."""
+        return self.counts[:-1]
+
+    def all_actions(self) -> NDArray[np.int16]:
         """All plans, shape (T, S), for kernels; refused where that is too large to hold."""
         first = self.actions(0)
         if len(self) * first.nbytes > MOST_TABLE_BYTES:
@@ -90,7 +95,7 @@ class Targets:
 
     def note(self, index: int, arrived: bool, steps: int) -> None:
         """Count one try."""
-        self.tally[index] += (1, arrived, steps if arrived else 0)
+        self.counts[index] += (1, arrived, steps if arrived else 0)
 
     def refuse(self) -> NoReturn:
         """Say that too many roll-ins in a row did not arrive."""
@@ -110,6 +115,6 @@ class Targets:
 
     def check(self) -> None:
         """Raise what `refuse` says if a compiled roll-in gave up."""
-        if self.gave_up[0] > 0:
-            self.gave_up[0] = 0
+        if self.counts[-1, 0] > 0:
+            self.counts[-1, 0] = 0
             self.refuse()

@@ -32,7 +32,7 @@ class Chains(NamedTuple):
 
     chain_words: Words
     chain_outcomes: Indices
-    ranges: NDArray[np.int64]  # (C, 2)
+    ranges: NDArray[np.int64]  # (C, 3): first and stop of the policies, and the target to go to before, or -1
     tail_start: int
     num_policies: int
     start_words: Words
@@ -41,13 +41,9 @@ class Chains(NamedTuple):
     stop_outcomes: Indices
     stop_offset: NDArray[np.int64]  # (N,): where the table of each policy's discount begins
     stop_size: int
-    goals: NDArray[np.int64]  # (C,): the target that a chain goes to first, or -1; only `roll_in` looks at these
-    targets: NDArray[np.int64]  # (T,), and so on: see `Targets`
-    limits: NDArray[np.int64]
+    targets: NDArray[np.int64]  # (T, 3): state, limit, tries in a row; only `roll_in` looks at these, see `Targets`
     actions: NDArray[np.int16]  # (T, S)
-    tries: int
-    tally: NDArray[np.int64]  # (T, 3), written to
-    gave_up: NDArray[np.int64]  # (1,), written to
+    tally: NDArray[np.int64]  # (T + 1, 3), written to; the last row counts how often all tries failed
 
 
 @inlined
