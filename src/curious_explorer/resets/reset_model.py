@@ -167,6 +167,11 @@ class ResetModel:
         return self._choice
 
     @property
+    def chosen(self) -> ChosenStates | None:
+        """The choice on the counted model: arrival probabilities, limits and chains; None if policies are walked."""
+        return self._chosen
+
+    @property
     def chained(self) -> bool:
         """Whether each policy is walked from where the ones before it lead, and not from the start."""
         return self._chained

@@ -1,9 +1,10 @@
 """Theory as software: how hard an MDP is to explore, what a run guarantees, and what it takes to be sure.
 
 - Before a run: `hardness`, `exploitative_factor`, `plan`, `assess`.
-- About a finished run of a known MDP: `theorem_1`, `remark`, `theorem_2`, `theorem_3`, `mismatch_free`.
+- About a finished run of a known MDP: `theorem_1`, `remark`, `theorem_2`, `theorem_3`, `mismatch_free`,
+  `chosen_resets`.
 - About a finished run from samples alone: `certify_arrivals`, `certify_counts`, `certify_training`, `certify`,
-  `visit_margins`.
+  `certify_chosen_resets`, `visit_margins`.
 
 Every report has ``summary()`` for people, ``to_dict()`` for programs, and shows itself as a table in Rich.
 """
@@ -15,6 +16,13 @@ from curious_explorer.theory.certificates import (
     certify,
     clopper_pearson_upper,
     visit_margins,
+)
+from curious_explorer.theory.chosen_resets import (
+    ChosenCertificate,
+    ChosenResets,
+    certify_chosen_resets,
+    chosen_resets,
+    chosen_resets_bound,
 )
 from curious_explorer.theory.counts_certificate import CountsCertificate, certify_counts, weissman_radius
 from curious_explorer.theory.hardness import Hardness, hardness
@@ -47,6 +55,8 @@ __all__ = [
     "Assessment",
     "Certificate",
     "CertificateError",
+    "ChosenCertificate",
+    "ChosenResets",
     "CountsCertificate",
     "Coverage",
     "ExploitativeFactorBound",
@@ -63,8 +73,11 @@ __all__ = [
     "barrier_gradient",
     "certify",
     "certify_arrivals",
+    "certify_chosen_resets",
     "certify_counts",
     "certify_training",
+    "chosen_resets",
+    "chosen_resets_bound",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
     "coverage",

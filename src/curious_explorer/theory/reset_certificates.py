@@ -1,9 +1,10 @@
 """What a reset model guarantees, from fresh roll-ins: how likely it reaches each state, and what that is worth.
 
 A *roll-in* restarts the world, draws a chain of policies and follows each for a geometric number of steps; see
-`RollIn`. It **reaches s within L steps** if it is in s after t steps for some t from 0 to L, before its end or at it.
-Roll-ins are independent and follow one law, since each begins with a restart; nothing else is used: no Markov property,
-no model, no assumption about whoever chose the policies. (A restart must not depend on what happened before it.)
+`RollIn`. (To a chosen state it is one try, whether or not that arrives.) It **reaches s within L steps** if it is in s
+after t steps for some t from 0 to L, before its end or at it. Roll-ins are independent and follow one law, since each
+begins with a restart; nothing else is used: no Markov property, no model, no assumption about whoever chose the
+policies. (A restart must not depend on what happened before it.)
 
 **Arrivals.** Of m roll-ins, k(s) reach s: a binomial count of probability p(s). The Clopper-Pearson lower limit at
 delta / |S|, the p at which k or more of m have exactly that chance, is above p(s) with probability at most delta / |S|.
@@ -51,7 +52,8 @@ from curious_explorer.theory.reports import (
 )
 from curious_explorer.validation import as_distribution, check_count, check_gamma, check_seed, check_states
 from curious_explorer.worlds.policies import ObservationPolicy
-from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
+from curious_explorer.worlds.targets import NO_WAY
 from curious_explorer.worlds.world import TransitionCounts, World
 
 DEFAULT_WALKS = 10_000
@@ -259,6 +261,8 @@ class _Walker:
         self._chains = [
             [*range(first, stop), *range(last - roll_in.tail, last)] for first, stop in roll_in.chains.tolist()
         ]
+        assert roll_in.goals is not None
+        self._goals, self._targets = roll_in.goals.tolist(), roll_in.targets
 
     def states_reached(self, max_steps: int | None) -> set[int]:
         """The states of one roll-in, cut after ``max_steps``."""
@@ -266,7 +270,21 @@ class _Walker:
         reached, taken = {state}, 0
         if self._stuck[state]:
             return reached
-        for policy in self._chains[self._draw(self._weights)]:
+        chain = self._draw(self._weights)
+        if self._targets is not None and self._goals[chain] != NO_GOAL:
+            goal, actions = self._goals[chain], self._targets.actions(self._goals[chain])
+            target, limit = int(self._targets.states[goal]), int(self._targets.limits[goal])
+            while state != target and taken < (limit if max_steps is None else min(limit, max_steps)):
+                if actions[state] == NO_WAY:
+                    return reached
+                step = self._world.step(int(actions[state]))
+                state, taken = step.state, taken + 1
+                reached.add(state)
+                if step.terminated or step.truncated:
+                    return reached
+            if state != target:
+                return reached
+        for policy in self._chains[chain]:
             steps = int(self._generator.geometric(1.0 - self._gammas[policy])) - 1
             for _ in range(steps if max_steps is None else min(steps, max_steps - taken)):
                 step = self._world.step(self._draw(self._cumulative[policy][state]))
