@@ -14,6 +14,7 @@ from random_mdps import random_mdp
 from curious_explorer import (
     TRPO,
     Exploration,
+    FiniteMDP,
     ModelBased,
     Reinforce,
     ResetModel,
@@ -26,7 +27,9 @@ from curious_explorer import (
 )
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.errors import CheckpointError
+from curious_explorer.explorers.curious_explorer import effort_of
 from curious_explorer.explorers.exact_visits import ExactVisits
+from curious_explorer.explorers.rounds import EMPTY, NOTHING_NEW
 from curious_explorer.explorers.thresholds import constant, linear, paper_linear, schedule_values
 from curious_explorer.explorers.visits import FreshVisits, LearningVisits, OccupancyVisits
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult
@@ -98,7 +101,7 @@ def test_lemma_2_counterexample_in_closed_form():
 def test_chain_of_policies_and_sample_accounting():
     mdp = combination_lock(4)
     world = TabularWorld(mdp, seed=2)
-    got = explore(world, QUICK, gamma=GAMMA, rounds=4, visits=300, progress=False)
+    got = explore(world, QUICK, gamma=GAMMA, rounds=4, thresholds=linear(1 / 32), visits=300, progress=False)
     assert got.samples == world.samples == sum(round_.samples for round_ in got.rounds)
     assert all(round_.visit_samples > 0 and round_.learning_samples > 0 for round_ in got.rounds)
     assert (got.rounds[0].policy == 0.25).all()
@@ -163,11 +166,20 @@ def test_combined_reward_pays_the_larger_of_the_two():
         return QUICK(world, reset, gamma=gamma, reward=reward, budget=budget)
 
     mdp = crossroad_traps(4)
-    explore(TabularWorld(mdp), spy, gamma=GAMMA, rounds=2, reward="combined", visits=50, progress=False)
+    explore(
+        TabularWorld(mdp),
+        spy,
+        gamma=GAMMA,
+        rounds=2,
+        thresholds=linear(0.1),
+        reward="combined",
+        visits=50,
+        progress=False,
+    )
     assert [reward.combine for reward in paid] == ["max", "max"]
 
 
-@pytest.mark.parametrize("learn_from", ["average", "last"])
+@pytest.mark.parametrize("learn_from", ["average", "last", "spread", "recent"])
 def test_optimizer_is_given_the_resets_asked_for(learn_from):
     given = []
 
@@ -176,7 +188,16 @@ def test_optimizer_is_given_the_resets_asked_for(learn_from):
         return QUICK(world, reset, gamma=gamma, reward=reward, budget=budget)
 
     mdp = crossroad_traps(4)
-    explore(TabularWorld(mdp), spy, gamma=GAMMA, rounds=3, learn_from=learn_from, visits=50, progress=False)
+    explore(
+        TabularWorld(mdp),
+        spy,
+        gamma=GAMMA,
+        rounds=3,
+        thresholds=linear(0.1),
+        learn_from=learn_from,
+        visits=50,
+        progress=False,
+    )
     assert [(len(reset.policies), reset.weighting) for reset in given] == [(n, learn_from) for n in (1, 2, 3)]
 
 
@@ -427,7 +448,7 @@ def test_samples_are_spent_to_the_step(samples):
     before = world.samples
     policies = []
     got = explore(
-        world, PATIENT, gamma=GAMMA, rounds=5, samples=samples, progress=False,
+        world, PATIENT, gamma=GAMMA, rounds=5, samples=samples, thresholds=linear(1 / 32), progress=False,
         watch=lambda policy, used: policies.append((policy, used)),
     )  # fmt: skip
     assert got.samples == world.samples - before == samples
@@ -437,13 +458,14 @@ def test_samples_are_spent_to_the_step(samples):
 
 
 def test_samples_alone_say_how_many_rounds():
-    got = explore(TabularWorld(combination_lock(4)), PATIENT, gamma=GAMMA, samples=20_000, progress=False)
+    world = TabularWorld(combination_lock(4))
+    got = explore(world, PATIENT, gamma=GAMMA, samples=20_000, thresholds=linear(1 / 32), progress=False)
     assert (len(got.rounds), got.samples) == (4, 20_000)
 
 
 @pytest.mark.parametrize("optimizer", [PATIENT, None])
 def test_an_exploration_with_samples_goes_on_bit_for_bit(tmp_path, optimizer):
-    changes = {"samples": 9_000, "rounds": 5, "visits": 30}
+    changes = {"samples": 9_000, "rounds": 5, "visits": 30, "thresholds": linear(0.1)}
     make = (lambda: PATIENT) if optimizer else ModelBased
     expected, _ = run_to_the_end(tmp_path, optimizer=make(), **changes)
     for number in (2, 3, 4):
@@ -462,19 +484,19 @@ def test_samples_need_visits_that_can_stop():
         explore(world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=FreshVisits(10), progress=False)
     with pytest.raises(ValueError, match="cannot stop"):
         explore(world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=LearningVisits(), progress=False)
-    with pytest.raises(ValueError, match="rounds and samples"):
-        explore(world, PATIENT, gamma=GAMMA, progress=False)
     assert world.samples == 0
+    visits = LearningVisits(OccupancyVisits(20))
     got = explore(
-        world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, visits=LearningVisits(OccupancyVisits(20)), progress=False
+        world, PATIENT, gamma=GAMMA, rounds=3, samples=5_000, thresholds=linear(0.1), visits=visits, progress=False
     )
     assert [round_.visit_samples for round_ in got.rounds[1:]] == [0, 0]
     assert got.samples == 5_000
 
 
-def test_default_thresholds_are_half_uniform_times_rounds():
-    assert schedule_values(None, 3, 10) == pytest.approx([0.05, 0.1, 0.15])
-    assert schedule_values(0.2, 2, 10) == pytest.approx([0.2, 0.4])
+def test_default_thresholds_are_half_uniform_in_every_round():
+    assert schedule_values(None, 3, 10) == pytest.approx([0.05, 0.05, 0.05])
+    assert schedule_values(0.2, 2, 10) == pytest.approx([0.2, 0.2])
+    assert schedule_values(linear(0.2), 2, 10) == pytest.approx([0.2, 0.4])
     assert schedule_values(paper_linear(0.2), 3, 10) == pytest.approx([0.0, 0.2, 0.4])
 
 
@@ -486,3 +508,52 @@ def test_evaluation_is_measured_from_the_start_and_counted():
     assert abs(result.evaluation.value - exact) < 4 * result.evaluation.standard_error + 2e-4
     assert world.samples == result.samples + result.evaluation.samples
     assert improve(world, QUICK, None, gamma=GAMMA, evaluation_episodes=0).evaluation is None
+
+
+def test_exploration_ends_when_nothing_is_poorly_visited():
+    mdp = combination_lock(5)
+    world = TabularWorld(mdp, seed=1)
+    got = explore(world, TRPO(), gamma=0.95, progress=False)
+    assert got.ended == EMPTY
+    assert got.finished
+    assert not got.rounds[-1].poorly_visited.any()
+    assert got.rounds[-1].learning_samples == 0
+    assert (got.total_visited > 1 / (2 * mdp.num_states)).all()
+    assert got.samples == world.samples
+
+
+def test_what_cannot_be_reached_is_given_up_after_trying_harder():
+    """One state more, into which nothing leads."""
+    transitions, rewards = np.zeros((4, 2, 4)), np.zeros((4, 2))
+    transitions[0, 0, 1] = transitions[0, 1, 0] = transitions[1, :, 2] = transitions[2, :, 0] = transitions[3, :, 0] = (
+        1.0
+    )
+    got = explore(TabularWorld(FiniteMDP(transitions, rewards, 0)), Reinforce(), gamma=0.9, progress=False)
+    assert got.ended == NOTHING_NEW
+    assert got.rounds[-1].poorly_visited.tolist() == [False, False, False, True]
+    assert len(got.rounds) >= 5  # 1, 2, 4, 8 and 16 times as much
+
+
+@pytest.mark.parametrize("given", [{}, {"rounds": 500}])
+def test_an_exploration_that_ends_by_itself_goes_on_bit_for_bit(tmp_path, given):
+    def run():
+        world = TabularWorld(crossroad_traps(8), seed=4)
+        return explore(world, TRPO(), gamma=0.9, record=True, checkpoint=tmp_path, progress=False, **given), world
+
+    expected, _ = run()
+    assert expected.ended
+    (tmp_path / f"round-{len(expected.rounds) - 1:04d}.npz").unlink()
+    (tmp_path / f"round-{len(expected.rounds) - 2:04d}.npz").unlink()
+    resumed, world = run()
+    assert_same(resumed, expected)
+    again, world_again = run()  # nothing is left to do
+    assert_same(again, expected)
+    assert world_again.samples == world.samples == expected.samples
+    assert Exploration.load(tmp_path).finished
+
+
+def test_effort_doubles_after_a_round_that_brought_nothing_and_halves_after_any_other():
+    assert [effort_of([9, 9, 9, 9][:n]) for n in (1, 2, 3, 4)] == [1, 2, 4, 8]
+    assert effort_of([9, 9, 9, 7]) == 2
+    assert effort_of([9, 9, 9, 7, 6, 5]) == 1
+    assert effort_of([9, 5, 7]) == 2  # more than there were before is no progress

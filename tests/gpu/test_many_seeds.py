@@ -18,7 +18,7 @@ from many_seeds_helpers import StackedWorlds
 
 from curious_explorer import TRPO, ModelBased, Reinforce, TabularWorld, evaluate, explore, improve
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
-from curious_explorer.explorers.thresholds import constant
+from curious_explorer.explorers.thresholds import constant, linear
 from curious_explorer.gpu import softmax_steps
 from curious_explorer.gpu.many_seeds import explore_many, improve_many, learn_many, resets
 from curious_explorer.gpu.many_worlds import SeededWorlds
@@ -153,7 +153,7 @@ def assert_same_rounds(alone, batched):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_runs_are_those_of_their_seeds(problem, learner):
     mdp, optimizer = PROBLEMS[problem], LEARNERS[learner]
-    asked = {"gamma": GAMMA, "rounds": 3, "visits": 300}
+    asked = {"gamma": GAMMA, "rounds": 3, "visits": 300, "thresholds": linear(0.03), "learn_from": "average"}
     worlds = StackedWorlds([mdp] * len(SEEDS), SEEDS)
     explorations = explore_many(worlds, optimizer, **asked)
     results = improve_many(worlds, optimizer, explorations.reset("average"), gamma=GAMMA)
@@ -162,7 +162,8 @@ def test_runs_are_those_of_their_seeds(problem, learner):
         exploration = explore(world, optimizer, progress=False, **asked)
         assert_same_rounds(exploration, explorations.run(run))
         assert exploration.samples == int(explorations.samples[run])
-        result = improve(world, optimizer, exploration.reset_model, gamma=GAMMA, evaluation_episodes=0)
+        resets = exploration.reset_model.weighted("average")
+        result = improve(world, optimizer, resets, gamma=GAMMA, evaluation_episodes=0)
         batched = results.run(run)
         np.testing.assert_allclose(batched.policy, result.policy, atol=1e-9)
         np.testing.assert_array_equal(batched.curve.samples, result.curve.samples)
@@ -175,6 +176,7 @@ def test_runs_are_those_of_their_seeds(problem, learner):
 def test_every_option_of_explore_is_that_of_a_single_run():
     mdp, optimizer = PROBLEMS["CCT(6)"], LEARNERS["TRPO"]
     asked = {"gamma": GAMMA, "rounds": 3, "visits": 200, "reward": "combined", "learn_from": "last", "budget": 2_500}
+    asked["thresholds"] = linear(0.05)
     explorations = explore_many(StackedWorlds([mdp] * 2, [4, 5]), optimizer, **asked)
     for run, seed in enumerate((4, 5)):
         alone = explore(TabularWorld(mdp, seed=seed), optimizer, progress=False, **asked)
@@ -184,8 +186,8 @@ def test_every_option_of_explore_is_that_of_a_single_run():
 
 def test_each_run_may_have_its_own_thresholds():
     mdp, optimizer = PROBLEMS["DCL(4)"], LEARNERS["TRPO"]
-    thresholds = [None, 0.2, constant(0.01)]
-    asked = {"gamma": GAMMA, "rounds": 2, "visits": 200}
+    thresholds = [linear(0.05), 0.2, constant(0.01)]
+    asked = {"gamma": GAMMA, "rounds": 2, "visits": 200, "learn_from": "average"}
     explorations = explore_many(StackedWorlds([mdp] * 3, [1, 1, 1]), optimizer, thresholds=thresholds, **asked)
     for run, own in enumerate(thresholds):
         alone = explore(TabularWorld(mdp, seed=1), optimizer, thresholds=own, progress=False, **asked)

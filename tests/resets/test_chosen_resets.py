@@ -348,7 +348,7 @@ def test_algorithm_2_with_a_model_gives_both():
     mdp = combination_lock(4)
     world = TabularWorld(mdp, seed=0)
     exploration = explore(world, ModelBased(), gamma=0.9, rounds=3, visits=200)
-    assert exploration.reset_model.weighting == "average"
+    assert exploration.reset_model.weighting == "spread"
     assert exploration.reset_model.roll_in.targets is None
     state = int(exploration.reset_model.arrivals.states[-1])
     assert (exploration.resets_to(state).sample(world, 50) == state).all()

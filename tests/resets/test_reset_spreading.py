@@ -9,6 +9,7 @@ from statistics_checks import SIGNIFICANCE, chi_square
 from curious_explorer import ResetModel, TabularWorld, explore
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.errors import ResetModelError
+from curious_explorer.explorers.thresholds import linear
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.resets.reset_model import MOST_STATES, exact_visits, spread_shares
 
@@ -84,12 +85,14 @@ def test_samples_have_the_exact_distribution(case):
 
 def test_explore_hands_out_what_spreading_needs_and_files_keep_it(tmp_path):
     mdp = crossroad_traps(6)
-    exploration = explore(TabularWorld(mdp), TRPO(), gamma=0.9, rounds=4, visits=500, progress=False)
+    exploration = explore(
+        TabularWorld(mdp), TRPO(updates=50), gamma=0.9, rounds=4, thresholds=linear(0.1), visits=500, progress=False
+    )
     spread = exploration.reset_model.weighted("spread")
     assert len(spread.visited) == 4
     assert spread.shares[-1] == 0.0
     loaded = ResetModel.load(exploration.reset_model.save(tmp_path))
-    assert loaded.weighting == "average"
+    assert loaded.weighting == "spread"
     np.testing.assert_array_equal(loaded.weighted("spread").shares, spread.shares)
     assert (spread.sample(TabularWorld(mdp), 300) == loaded.weighted("spread").sample(TabularWorld(mdp), 300)).all()
 

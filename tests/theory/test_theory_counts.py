@@ -14,6 +14,7 @@ from curious_explorer import TRPO, FiniteMDP, TabularWorld, explore, theory
 from curious_explorer.environments import combination_lock, garnet
 from curious_explorer.exact import max_visitation
 from curious_explorer.exact.optimal import solve
+from curious_explorer.explorers.thresholds import linear
 from curious_explorer.models.planning import best_in_ball
 from curious_explorer.theory.counts_certificate import (
     REGIONS,
@@ -189,7 +190,10 @@ def test_more_counts_certify_more():
 def test_an_exploration_that_was_recorded_can_be_certified():
     mdp = random_mdp(11, num_states=4, num_actions=2)
     world = TabularWorld(mdp)
-    run = explore(world, TRPO(), gamma=0.7, rounds=2, budget=40_000, record=True, progress=False)
+    optimizer = TRPO(updates=400)
+    run = explore(
+        world, optimizer, gamma=0.7, rounds=2, thresholds=linear(1 / 8), budget=40_000, record=True, progress=False
+    )
     before = world.samples
     certificate = theory.certify_counts(world, run, delta=0.05, terminal=mdp.terminal, start=mdp.start)
     assert world.samples == before

@@ -9,6 +9,7 @@ from theory_helpers import explore_exactly, program_visitation, two_states
 from curious_explorer import FiniteMDP, theory
 from curious_explorer.environments import combination_lock, crossroad_traps, garnet
 from curious_explorer.exact import max_visitation, visitation
+from curious_explorer.explorers.thresholds import linear
 from curious_explorer.theory.quantities import mean_interval, visitation_ceilings
 
 
@@ -41,7 +42,7 @@ def test_mismatch_is_infinite_where_the_reset_misses():
 
 def test_average_reset_covers_where_the_last_one_forgets():
     mdp = combination_lock(10)
-    model = explore_exactly(mdp, gamma=0.95, rounds=10).reset_model
+    model = explore_exactly(mdp, gamma=0.95, rounds=10, thresholds=linear(1 / 68)).reset_model.weighted("average")
     average, last = (theory.mismatch_coefficient(mdp, model.weighted(w), gamma=0.95) for w in ("average", "last"))
     assert average < last / 5
     report = theory.coverage(mdp, model)

@@ -222,7 +222,7 @@ def test_vacuous_bounds_are_called_vacuous():
 
 def test_bad_input_is_refused():
     mdp, other = random_mdp(0, num_states=4, num_actions=2), random_mdp(1, num_states=5, num_actions=2)
-    run = explore_exactly(mdp, gamma=0.9, rounds=2)
+    run = explore_exactly(mdp, gamma=0.9, rounds=2, thresholds=linear(0.1))
     with pytest.raises(ValueError, match="has no rounds"):
         theory.theorem_1(mdp, Exploration((), 0.9))
     with pytest.raises(ValueError, match="expected what explore"):

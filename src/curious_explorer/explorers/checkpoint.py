@@ -26,10 +26,10 @@ from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
 SETTINGS = Format("curious-explorer/exploration", 1)
-ROUND = Format("curious-explorer/exploration-round", 1)
+ROUND = Format("curious-explorer/exploration-round", 2)
 SETTINGS_FILE = "exploration.json"
 _COUNTS = ("visit_samples", "learning_samples", "accepted")
-_ROUND_KEYS = {"number", "threshold", *_COUNTS, "rejected", "position", "memory"}
+_ROUND_KEYS = {"number", "threshold", *_COUNTS, "rejected", "ended", "position", "memory"}
 _TRANSITIONS = ("state", "action", "next_state", "times")
 
 
@@ -77,7 +77,7 @@ class Checkpoint:
             return
         memory = self._optimizer.memory() if isinstance(self._optimizer, Remembers) else {}
         header = {
-            **{name: getattr(round_, name) for name in ("number", "threshold", *_COUNTS)},
+            **{name: getattr(round_, name) for name in ("number", "threshold", *_COUNTS, "ended")},
             "rejected": dict(round_.rejected),
             "position": self._world.position(),
             "memory": {name: [array.dtype.str, list(array.shape)] for name, array in memory.items()},
@@ -193,6 +193,7 @@ def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Roun
         poorly_visited=np.array(archive.array("poorly_visited", "|b1", shape[:1])),
         learned_policy=_decode_policy("learned_policy", archive, shape),
         **{name: check_size(header, name, least=0) for name in _COUNTS},
+        ended=None if header["ended"] is None else str(header["ended"]),
         rejected=dict(header["rejected"]),
         occupancy=occupancy,
         seen=seen,

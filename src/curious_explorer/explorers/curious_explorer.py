@@ -11,14 +11,21 @@
 `CuriousExplorer.explore` is that loop. It needs of the world only restart and step, and of the optimizer only that it
 learns.
 
-One thing differs from the paper by default. mu_n forgets its past geometrically, so when a round learns nothing the
-next one no longer starts near the frontier, and exploration falls back to rho: at depth 40 the crossroads are lost that
-way. So opt learns from 1/2 rho + 1/2 (D_0 + ... + D_n) / (n + 1) unless `learn_from="last"` asks for mu_n. The theorems
-ask of opt's reset model only that at least half of it is rho, which holds for both.
+Three things differ from the paper by default.
+
+- mu_n forgets its past geometrically, so when a round learns nothing the next one no longer starts near the frontier,
+  and exploration falls back to rho: at depth 40 the crossroads are lost that way. So half of what opt learns from,
+  beside rho, is spread over all that was seen (`learn_from="recent"`); `learn_from="last"` asks for mu_n. The
+  theorems ask of opt's reset model only that at least half of it is rho, which holds for both.
+- beta_n is constant, so that K_n only shrinks, and exploration ends when it is empty.
+- Where nothing new was reached, the next round samples twice as much, and where something was, half; when sixteen times
+  as much brought nothing either, what is left counts as out of reach. An optimizer that learns by itself how long
+  (`TRPO()`, `Reinforce()`) begins a round with the policy of the last. How many rounds that takes need not be said.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
@@ -26,14 +33,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.explorers.checkpoint import Checkpoint
-from curious_explorer.explorers.exploration import Exploration, Explorer, Round, count_starts, uniform_policy
+from curious_explorer.explorers.exploration import Exploration, Explorer, count_starts, uniform_policy
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.progress import RoundProgress
+from curious_explorer.explorers.rounds import EMPTY, NOTHING_NEW, Round
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
-from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits, OccupancyVisits, Visits, limited
+from curious_explorer.explorers.visits import FreshVisits, OccupancyVisits, Visits, default_visits, limited
 from curious_explorer.learners.model_based import ModelBased
-from curious_explorer.learners.optimizer import Optimizer, Watch, check_budget, check_learned, check_optimizer
+from curious_explorer.learners.optimizer import (
+    Optimizer,
+    OptimizerResult,
+    RoundOptimizer,
+    Watch,
+    check_budget,
+    check_learned,
+    check_optimizer,
+    learning_curve,
+)
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
 from curious_explorer.settings_description import describe
 from curious_explorer.validation import check_count, check_gamma
@@ -42,6 +59,12 @@ from curious_explorer.worlds.world import Reward, World, check_world
 from curious_explorer.worlds.wrappers import RecordingWorld
 
 REWARDS = ("curiosity", "combined")
+MOST_ROUNDS = 500
+"""Where no number of rounds is given: a limit for worlds that are larger than anybody would wait for."""
+MOST_EFFORT = 16
+"""How many times as much a round samples as usual before what is left counts as out of reach."""
+MOST_STEPS = 30_000_000
+"""Where neither rounds nor samples are given, no round begins after so many steps."""
 
 
 def explore(
@@ -55,7 +78,7 @@ def explore(
     visits: Visits | int | None = None,
     budget: int | None = None,
     reward: str = "curiosity",
-    learn_from: str = "average",
+    learn_from: str = "recent",
     record: bool = False,
     watch: Watch | None = None,
     checkpoint: str | Path | None = None,
@@ -72,13 +95,13 @@ def explore(
         optimizer: ``opt`` of the paper: `TRPO`, `Reinforce`, `ModelBased`, or anything with their signature; or an
             explorer; None: `Frontier`.
         gamma: the discount.
-        rounds: N, how many policies Algorithm 2 learns; `CuriousExplorer` says more about this and its other options.
+        rounds: N, how many policies Algorithm 2 learns at most; `CuriousExplorer` says more about its options.
         samples: the most steps that the exploration takes in all; Algorithm 2 shares them out over its rounds.
         thresholds: beta_n, by a number or a function of n.
         visits: how D_n is measured.
         budget: the most steps that the optimizer may take in a round.
         reward: "curiosity" or "combined".
-        learn_from: the resets opt learns from: "average", "last" or "spread".
+        learn_from: the resets opt learns from: "recent", "spread", "average" or "last".
         record: whether to keep the transitions seen while learning.
         watch: called with a new policy and the samples so far, whenever there is one.
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
@@ -91,7 +114,7 @@ def explore(
         check_optimizer(optimizer)
     if isinstance(optimizer, Explorer):
         options = (rounds, thresholds, visits, budget, checkpoint, reward, learn_from, record)
-        if options != (None, None, None, None, None, "curiosity", "average", False):
+        if options != (None, None, None, None, None, "curiosity", "recent", False):
             name = type(optimizer).__name__
             raise ValueError(
                 f"{name} explores by itself, by its own settings, and keeps no checkpoint: give it gamma, samples and "
@@ -119,10 +142,11 @@ class CuriousExplorer:
     """``opt`` of the paper."""
     _: KW_ONLY
     rounds: int | None = None
-    """N, how many policies to learn; needed unless a number of samples says it."""
+    """N, how many policies to learn at most. Exploration ends before that when K_n is empty, unless thresholds are
+    given that may fill it again, and, where this is None, when nothing new is reached however much is tried."""
     thresholds: Schedule | float | None = None
-    """beta_n: a number beta for the linear schedule beta * (n + 1), a function of n (see
-    `curious_explorer.explorers.thresholds`), or None for the linear one with beta = 1 / (2 |S|)."""
+    """beta_n: a number beta for all rounds, a function of n (see `curious_explorer.explorers.thresholds`), or None for
+    beta = 1 / (2 |S|)."""
     visits: Visits | int | None = None
     """How D_n is measured: how many walks, or one of the ways in `curious_explorer.explorers.visits`."""
     budget: int | None = None
@@ -130,9 +154,9 @@ class CuriousExplorer:
     reward: str = "curiosity"
     """What to learn for: "curiosity" is r_n alone, as in the paper; "combined" is max(r_n, the world's own reward), so
     that the last policy is already trained on both and no second phase is needed."""
-    learn_from: str = "average"
-    """The resets opt learns from: the "average" of all rounds so far, the "last" one's, as in the paper, or "spread"
-    over as much as possible of what was seen."""
+    learn_from: str = "recent"
+    """The resets opt learns from: the "average" of all rounds so far, the "last" one's, as in the paper, "spread" over
+    as much as possible of what was seen, or "recent", half of that and half of the last round's."""
     record: bool = False
     """Whether to keep the transitions seen while learning, for learning off-policy afterwards."""
 
@@ -166,11 +190,10 @@ class CuriousExplorer:
             walks = self.visits if isinstance(self.visits, int) else None
             num_envs = int(world.identity().get("num_envs", 1))
             shares = SampleBudget.plan(samples, gamma, rounds=self.rounds, visits=walks, num_envs=num_envs)
-        rounds = self.rounds if shares is None else shares.rounds
-        if rounds is None:
-            raise ValueError("rounds and samples are both None; say how many rounds to explore, or how many samples")
+        rounds = shares.rounds if shares is not None else MOST_ROUNDS if self.rounds is None else self.rounds
+        unlimited = shares is None and self.rounds is None
         betas = schedule_values(self.thresholds, rounds, world.num_states)
-        measure = self._visits(shares)
+        measure = self._visits(shares, world.num_states)
         settings = {
             "gamma": gamma,
             "samples": samples,
@@ -193,6 +216,8 @@ class CuriousExplorer:
             for finished in done:
                 bar.advance(finished)
             for n in range(len(done), rounds):
+                if (done and done[-1].ended) or (unlimited and account.spent >= MOST_STEPS):
+                    break
                 policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
                 policies = [finished.policy for finished in done]
 
@@ -202,14 +227,26 @@ class CuriousExplorer:
                 visited = visit(world, policy, mu, done[-1].occupancy if done else None, gamma)  # D_n
                 total = visited + sum(finished.visited for finished in done)
                 poorly_visited = total <= betas[n]  # K_n
+                effort = effort_of(
+                    [*(int(finished.poorly_visited.sum()) for finished in done), int(poorly_visited.sum())]
+                )
+                ended = None
+                if not poorly_visited.any() and self.thresholds is None:
+                    ended = EMPTY
+                elif unlimited and effort > MOST_EFFORT:
+                    ended = NOTHING_NEW
 
                 between = world.samples
                 budget = account.limit_learning(self.budget, n, between - before)
                 measured = [*(finished.visited for finished in done), visited]
                 mu = ResetModel([*policies, policy], gamma=gamma, weighting=self.learn_from, visited=measured)  # mu_n
                 curiosity = curiosity_reward(poorly_visited, world.num_actions, self.reward)  # r_n
-                learned = self.optimizer(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
-                check_learned(learned, world.samples - between, budget)
+                if ended is None:
+                    opt = self._optimizer_for(policy, min(effort, MOST_EFFORT))
+                    learned = opt(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
+                    check_learned(learned, world.samples - between, budget)
+                else:  # nothing is left to learn
+                    learned = OptimizerResult(policy=policy, samples=0, curve=learning_curve([]))
 
                 done.append(
                     Round(
@@ -225,6 +262,7 @@ class CuriousExplorer:
                         rejected=learned.rejected,
                         occupancy=learned.occupancy,
                         seen=learning_world.take() if isinstance(learning_world, RecordingWorld) else None,
+                        ended=ended,
                     )
                 )
                 saved.save(done[-1])
@@ -242,16 +280,33 @@ class CuriousExplorer:
             discretisation=world.stored_discretisation(),
         )
 
-    def _visits(self, shares: SampleBudget | None) -> Visits:
+    def _optimizer_for(self, policy: KnownPolicy, effort: int) -> Optimizer:
+        """Opt in a round that follows one with this policy, where the rounds before brought too little."""
+        return (
+            self.optimizer.for_round(policy, effort) if isinstance(self.optimizer, RoundOptimizer) else self.optimizer
+        )
+
+    def _visits(self, shares: SampleBudget | None, num_states: int) -> Visits:
         """How D_n is measured; checked before a step is taken."""
         if shares is None:
             if self.visits is None or isinstance(self.visits, int):
-                return FreshVisits(DEFAULT_VISITS if self.visits is None else self.visits)
+                return FreshVisits(default_visits(num_states) if self.visits is None else self.visits)
             return self.visits
         if self.visits is None or isinstance(self.visits, int):
             return OccupancyVisits(shares.visits)
         limited(self.visits, shares.samples)
         return self.visits
+
+
+def effort_of(poorly_visited: Sequence[int]) -> int:
+    """How many times as much to sample in the next round, after rounds that left so many states poorly visited.
+
+    Twice as much after a round that left no fewer than any before it, half after any other.
+    """
+    effort = 1
+    for n in range(1, len(poorly_visited)):
+        effort = max(1, effort // 2) if poorly_visited[n] < min(poorly_visited[:n]) else 2 * effort
+    return effort
 
 
 def curiosity_reward(poorly_visited: NDArray[np.bool_], num_actions: int, kind: str) -> Reward:

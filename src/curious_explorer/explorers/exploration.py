@@ -81,10 +81,10 @@ class Exploration:
 
     @cached_property
     def reset_model(self) -> ResetModel:
-        """Where to start episodes: for Algorithm 2 that of all its policies, weighed by average.
+        """Where to start episodes: for Algorithm 2 by all its policies, starts spread as widely as these allow.
 
-        ``reset_model.weighted("last")`` is the paper's; ``reset_model.weighted("spread")`` spreads starts as widely as
-        the policies allow, which is the one to train a learner from.
+        ``reset_model.weighted("last")`` is the paper's, ``reset_model.weighted("average")`` the one that the thresholds
+        say something about.
         """
         if self._reset_model is not None:
             return self._reset_model() if callable(self._reset_model) else self._reset_model
@@ -92,6 +92,7 @@ class Exploration:
         return ResetModel(
             self.policies,
             gamma=self.gamma,
+            weighting="spread",
             visited=visited,
             discretisation=self.discretisation,
             model=self.model if isinstance(self.model, CountedModel) else None,
@@ -107,8 +108,13 @@ class Exploration:
 
     @property
     def finished(self) -> bool:
-        """Whether all planned rounds are done."""
-        return self.planned_rounds is None or len(self.rounds) >= self.planned_rounds
+        """Whether all planned rounds are done, or no more of them are needed."""
+        return self.planned_rounds is None or len(self.rounds) >= self.planned_rounds or self.ended is not None
+
+    @property
+    def ended(self) -> str | None:
+        """Why exploration ended before its limit; None if it did not."""
+        return self.rounds[-1].ended if self.rounds else None
 
     @property
     def samples(self) -> int:

@@ -12,6 +12,9 @@ from curious_explorer.arrays import Floats
 from curious_explorer.worlds.policies import KnownPolicy
 from curious_explorer.worlds.world import TransitionCounts
 
+EMPTY = "every state is well visited"
+NOTHING_NEW = "nothing new was reached, however much was tried"
+
 
 @dataclass(frozen=True, eq=False)
 class Round:
@@ -41,6 +44,8 @@ class Round:
     """Where the optimizer's last episodes went, discounted, shape (S,)."""
     seen: TransitionCounts | None = None
     """What was seen while learning, if it was recorded."""
+    ended: str | None = None
+    """Why no round follows, where exploration ended before its limit: `EMPTY` or `NOTHING_NEW`."""
 
     @property
     def samples(self) -> int:

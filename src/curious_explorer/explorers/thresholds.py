@@ -3,11 +3,12 @@
 A schedule is any function from the round's number to a number that is not negative. With beta = 1 / (2 |S|), half the
 uniform distribution's share:
 
-- `linear`: beta * (n + 1), the default. What is asked for grows with the rounds, so that the *average* visit is what
-  counts.
+- `constant`: beta, the default. A state once well visited stays so, as in R-MAX: K_n shrinks, and exploration is done
+  when it is empty. The paper's Remark has its stronger guarantee for this one.
+- `linear`: beta * (n + 1). What is asked for grows with the rounds, so that the *average* visit is what counts; but it
+  outgrows what any discounted walk can give to deep states, and on a deep sea K_n grows with it.
 - `paper_linear`: beta * n, as printed. It starts at zero, so the first round's curiosity has no object except
   states never visited at all.
-- `constant`: beta. A state once well visited stays so, as in R-MAX, and K_n shrinks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Schedule = Callable[[int], float]
 
 
 def linear(beta: float) -> Schedule:
-    """The default: beta * (n + 1)."""
+    """Beta * (n + 1)."""
     return lambda n: beta * (n + 1)
 
 
@@ -41,11 +42,11 @@ def default_beta(num_states: int) -> float:
 def schedule_values(thresholds: Schedule | float | None, rounds: int, num_states: int) -> list[float]:
     """beta_0, ..., beta_{N-1}, checked before any work begins.
 
-    ``thresholds`` is a schedule, or a number beta for the linear one, or None for the linear one with the default beta.
+    ``thresholds`` is a schedule, or a number beta for the constant one, or None for that with the default beta.
     """
     if thresholds is None:
         thresholds = default_beta(num_states)
-    schedule = linear(float(thresholds)) if isinstance(thresholds, (int, float)) else thresholds
+    schedule = constant(float(thresholds)) if isinstance(thresholds, (int, float)) else thresholds
     if not callable(schedule):
         raise ValueError(f"thresholds is {thresholds!r}, expected a number beta or a function of the round")
     values = [float(schedule(n)) for n in range(rounds)]

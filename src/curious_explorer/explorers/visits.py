@@ -23,6 +23,13 @@ from curious_explorer.worlds.world import EpisodeBatch, World
 
 DEFAULT_VISITS = 2_000
 """Enough to tell a visit probability of 1/(2|S|) from zero for the paper's |S| up to 64: about 16 visits expected."""
+VISITS_OF_A_STATE, MOST_VISITS = 3, 20_000
+"""In larger worlds so many walks for each state, up to a total."""
+
+
+def default_visits(num_states: int) -> int:
+    """How many walks measure D_n in a world of this size."""
+    return max(DEFAULT_VISITS, min(VISITS_OF_A_STATE * num_states, MOST_VISITS))
 
 
 class Visits(Protocol):

@@ -26,10 +26,10 @@ from curious_explorer.explorers.curious_explorer import REWARDS
 from curious_explorer.explorers.exploration import Exploration, Round
 from curious_explorer.explorers.thresholds import Schedule, schedule_values
 from curious_explorer.explorers.visits import DEFAULT_VISITS
-from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.learners.actor_critic import FIXED_EPISODES, default_horizon
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, check_budget
 from curious_explorer.learners.reinforce import Reinforce
-from curious_explorer.learners.trpo import TRPO
+from curious_explorer.learners.trpo import EDGE_MEMORY, TRPO
 from curious_explorer.resets.reset_model import FIXED_WEIGHTINGS, fixed_shares, reset_chains
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import frozen
@@ -280,6 +280,12 @@ def learn_many(
         budgets: the most steps each run may take, roll-ins included, shape (B,), int64; None means no limit.
     """
     check_learner(optimizer)
+    updates = optimizer.updates
+    if updates is None:
+        raise ValueError(
+            f"{type(optimizer).__name__} has no number of updates; many seeds take the same ones in step, so give it: "
+            f"{type(optimizer).__name__}(updates=100)"
+        )
     shape, device = (worlds.num_runs, worlds.num_states, worlds.num_actions), worlds.device
     actors = uniform_actors(*shape, device)
     critic = torch.zeros(shape[:2], dtype=torch.float64, device=device)
@@ -289,12 +295,12 @@ def learn_many(
     verdicts = torch.zeros((shape[0], len(REASONS)), dtype=torch.int64, device=device)
     curve: list[tuple[Tensor, Tensor, Tensor]] = []
     asked: dict[str, Any] = {"gamma": gamma, "reset": reset, "rewards": rewards, "combine": combine}
-    asked |= {"episodes": optimizer.episodes, "horizon": optimizer.horizon or default_horizon(gamma)}
+    asked |= {"episodes": optimizer.episodes or FIXED_EPISODES, "horizon": optimizer.horizon or default_horizon(gamma)}
     asked["trace"] = optimizer.trace
     memories = {"critic_memory": float(optimizer.critic_memory)}
     if isinstance(optimizer, TRPO):
-        memories["memory"] = float(optimizer.advantage_memory)
-    for update in range(optimizer.updates):
+        memories["memory"] = optimizer.memory_for(EDGE_MEMORY)
+    for update in range(updates):
         left = None if budgets is None else budgets - used
         if left is not None and update % LOOK_EVERY == 0 and not (left > 0).any():
             break

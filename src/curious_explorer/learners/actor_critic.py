@@ -1,8 +1,11 @@
-"""The loop that both policy-gradient optimizers share: run a batch, learn a critic, take a step.
+"""What both policy-gradient optimizers share: run a batch, learn a critic, take a step.
 
 The actor is a table of logits, the critic a table of values. After each batch the critic moves towards the mean of the
 value targets seen in a state, as if its old value had been seen `critic_memory` times. What distinguishes one
 optimizer from another is only the step it takes from the batch's statistics.
+
+Whoever says how many ``updates`` there are gets exactly those, in batches of as many ``episodes``. Where nobody does,
+learning goes on until it stops paying; `annealed` says how.
 """
 
 from __future__ import annotations
@@ -11,15 +14,24 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
-from curious_explorer.learners.optimizer import OptimizerResult, check_task, learning_curve, tally
+from curious_explorer.learners.annealed import learn_for_a_round, learn_while_it_pays
+from curious_explorer.learners.optimizer import (
+    Optimizer,
+    OptimizerResult,
+    Task,
+    Watch,
+    check_task,
+    learning_curve,
+    tally,
+)
 from curious_explorer.validation import check_count
-from curious_explorer.worlds.policies import frozen
+from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Reward, World
@@ -28,16 +40,21 @@ HORIZON_LEFT = 0.01
 """By default an episode is cut off when only this share of the discounted future is left."""
 LEAST_LOGIT = -700.0
 """Below this a probability would underflow to zero, and with zero there is no way back."""
+FIXED_EPISODES = 50
+"""Episodes in a batch, where the number of updates is given and that of episodes is not."""
+
+Step = Callable[[EpisodeStatistics], str | None]
+"""Changes the actor by a batch; returns None, or the reason why nothing was changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCritic(ABC):
-    """The loop, and what every optimizer that uses it can be told; a subclass says which step to take."""
+    """What every optimizer of this kind can be told; a subclass says which step to take."""
 
-    updates: int = 100
-    """How many times the policy is changed, if the budget allows."""
-    episodes: int = 50
-    """Episodes in a batch."""
+    updates: int | None = None
+    """How many times the policy is changed, if the budget allows; None: as long as it pays (see `annealed`)."""
+    episodes: int | None = None
+    """Episodes in a batch; None: enough to try every pair about ten times, or 50 where the updates are given."""
     trace: float = 0.95
     """lambda of generalised advantage estimation (Schulman et al. 2016); with plain returns (1.0) depth 20 fails."""
     horizon: int | None = None
@@ -46,10 +63,9 @@ class ActorCritic(ABC):
     """How many visits the critic's old value is worth when a batch brings new ones."""
 
     def __post_init__(self) -> None:
-        check_count(self.updates, "updates", least=1)
-        check_count(self.episodes, "episodes", least=1)
-        if self.horizon is not None:
-            check_count(self.horizon, "horizon", least=1)
+        for name in ("updates", "episodes", "horizon"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, least=1)
         for name, value, most in (("trace", self.trace, 1.0), ("critic_memory", self.critic_memory, math.inf)):
             if not 0.0 <= value <= most or not math.isfinite(value):
                 raise ValueError(f"{name} is {value!r}, expected a finite number from 0 to {most:g}")
@@ -57,6 +73,15 @@ class ActorCritic(ABC):
     @abstractmethod
     def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
         """Change logits and policy in place; return None, or the reason why nothing was changed."""
+
+    @abstractmethod
+    def take_measured_step(
+        self, logits: Floats, policy: Floats, batch: EpisodeStatistics, *, largest: float, caution: float
+    ) -> tuple[str | None, float]:
+        """Like `take_step`, no longer than its signal deserves; also returns the size of the signal.
+
+        ``largest`` is the size of the largest recent signal, and ``caution`` (at most 1) shortens every step.
+        """
 
     def __call__(
         self,
@@ -66,51 +91,137 @@ class ActorCritic(ABC):
         gamma: float,
         reward: Reward | None = None,
         budget: int | None = None,
-        watch: Callable[[Floats, int], None] | None = None,
+        watch: Watch | None = None,
     ) -> OptimizerResult:
-        """Alternate batches and steps until the updates are done or the budget is spent; see `Optimizer`.
+        """Learn a policy; see `Optimizer`.
 
         ``watch`` is called with the policy and the samples used before the first update and after each one.
         """
+        run = LearningRun(self, world, check_task(world, reset, gamma=gamma, reward=reward, budget=budget), watch)
+        if self.updates is not None:
+            for _ in range(self.updates):
+                if run.update(self.episodes or FIXED_EPISODES, self.trace, self._step_of(run)) is None:
+                    break
+            return run.result()
+        return learn_while_it_pays(self, run) if reward is None else learn_for_a_round(self, run, None, effort=1)
+
+    def for_round(self, start: KnownPolicy, effort: int) -> Optimizer:
+        """The optimizer in a round of Algorithm 2; see `RoundOptimizer`. Given updates are kept to as they are."""
+        return self if self.updates is not None else _Round(self, start, effort)
+
+    def _step_of(self, run: LearningRun) -> Step:
+        return lambda batch: self.take_step(run.logits, run.policy, batch)
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """An actor-critic that begins a round with an earlier policy, with so many times the usual episodes."""
+
+    optimizer: ActorCritic
+    start: KnownPolicy
+    effort: int
+
+    def __call__(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> OptimizerResult:
+        """Learn a policy; see `Optimizer`."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
+        return learn_for_a_round(
+            self.optimizer, LearningRun(self.optimizer, world, task, watch), self.start, effort=self.effort
+        )
+
+
+class LearningRun:
+    """One call of an optimizer in progress: actor and critic, and the account of what was done."""
+
+    def __init__(self, optimizer: ActorCritic, world: World, task: Task, watch: Watch | None) -> None:
         shape = (world.num_states, world.num_actions)
-        logits, policy, critic = np.zeros(shape), np.full(shape, 1.0 / shape[1]), np.zeros(shape[0])
-        asked = EpisodeBatch(
-            episodes=self.episodes,
-            horizon=self.horizon or default_horizon(task.gamma),
-            gamma=task.gamma,
-            reset=task.roll_in,
-            reward=task.reward,
-            trace=self.trace,
+        self.world, self.task = world, task
+        self.logits, self.policy = np.zeros(shape), np.full(shape, 1.0 / shape[1])
+        self.critic = np.zeros(shape[0])
+        self.used = 0
+        """Steps taken so far, roll-ins and evaluations included."""
+        self._memory = optimizer.critic_memory
+        self._horizon = optimizer.horizon or default_horizon(task.gamma)
+        self._watch = watch
+        self._episodes = 0
+        self._curve: list[tuple[int, float, int]] = []
+        self._verdicts: Counter[str | None] = Counter()
+        self._occupancy: Floats | None = None
+        self._show()
+
+    @property
+    def left(self) -> int | None:
+        """How many steps may still be taken; None if there is no limit."""
+        return None if self.task.budget is None else self.task.budget - self.used
+
+    def update(self, episodes: int, trace: float, step: Step) -> EpisodeStatistics | None:
+        """Run a batch, take a step, and move the critic; returns the batch, or None where the budget is spent."""
+        if self.left == 0:
+            return None
+        batch = self.world.episodes(
+            self.policy,
+            EpisodeBatch(
+                episodes=episodes,
+                horizon=self._horizon,
+                gamma=self.task.gamma,
+                reset=self.task.roll_in,
+                reward=self.task.reward,
+                critic=self.critic,
+                trace=trace,
+                max_samples=self.left,
+            ),
         )
-        used, run = 0, 0
-        curve: list[tuple[int, float, int]] = []
-        verdicts: Counter[str | None] = Counter()
-        occupancy = None
-        if watch is not None:
-            watch(policy, used)
-        for _ in range(self.updates):
-            left = None if task.budget is None else task.budget - used
-            if left == 0:
-                break
-            batch = world.episodes(policy, replace(asked, critic=critic, max_samples=left))
-            used += batch.samples
-            if len(batch.returns) == 0:
-                break
-            run += len(batch.returns)
-            verdicts[self.take_step(logits, policy, batch)] += 1
-            improve_critic(critic, batch, self.critic_memory)
-            occupancy = batch.occupancy / batch.occupancy.sum()
-            curve.append((used, float(batch.returns.mean()), run))
-            if watch is not None:
-                watch(policy, used)
+        self.used += batch.samples
+        if len(batch.returns) == 0:
+            return None
+        self._episodes += len(batch.returns)
+        self._verdicts[step(batch)] += 1
+        improve_critic(self.critic, batch, self._memory)
+        self._occupancy = batch.occupancy / batch.occupancy.sum()
+        self._curve.append((self.used, float(batch.returns.mean()), self._episodes))
+        self._show()
+        return batch
+
+    def measure(self, policy: Floats, episodes: int) -> tuple[float, float]:
+        """The mean return of a policy from the world's own start, normalised, and its standard error.
+
+        The steps that this takes are counted here, too.
+        """
+        if self.left == 0:
+            return -math.inf, 0.0
+        batch = self.world.episodes(
+            policy,
+            EpisodeBatch(episodes=episodes, horizon=2 * self._horizon, gamma=self.task.gamma, max_samples=self.left),
+        )
+        self.used += batch.samples
+        if len(batch.returns) == 0:
+            return -math.inf, 0.0
+        values = (1.0 - self.task.gamma) * batch.returns
+        return float(values.mean()), float(values.std() / math.sqrt(len(values)))
+
+    def result(self, policy: Floats | None = None) -> OptimizerResult:
+        """The account, with the policy as it is now or with a better one."""
+        if policy is not None and self._watch is not None:
+            self._watch(policy, self.used)
         return OptimizerResult(
-            policy=frozen(policy),
-            samples=used,
-            curve=learning_curve(curve),
-            occupancy=occupancy,
-            **tally(verdicts),
+            policy=frozen(self.policy if policy is None else policy),
+            samples=self.used,
+            curve=learning_curve(self._curve),
+            occupancy=self._occupancy,
+            **tally(self._verdicts),
         )
+
+    def _show(self) -> None:
+        if self._watch is not None:
+            self._watch(self.policy, self.used)
 
 
 def default_horizon(gamma: float) -> int:

@@ -98,6 +98,18 @@ class Optimizer(Protocol):
         """
 
 
+@runtime_checkable
+class RoundOptimizer(Protocol):
+    """An optimizer that can go on from the last round's policy, and work harder where that reached nothing new."""
+
+    def for_round(self, start: KnownPolicy, effort: int) -> Optimizer:
+        """The optimizer for one round of Algorithm 2.
+
+        ``start`` is the policy of the round before, and ``effort`` (1, 2, 4, ...) says how many times as much to sample
+        as usual, because the rounds before brought nothing.
+        """
+
+
 def check_budget(budget: int | None) -> int | None:
     """A budget of at least one step, or None."""
     return None if budget is None else check_count(budget, "budget", least=1)

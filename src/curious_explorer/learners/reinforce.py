@@ -10,8 +10,11 @@ and the step is plain ascent along it. This is the practical mode; `Reinforce.th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
@@ -25,12 +28,17 @@ class Reinforce(ActorCritic):
     """REINFORCE on tables; see `ActorCritic` for what it shares with `TRPO`."""
 
     learning_rate: float = 100.0
-    """The step along the mean gradient of an episode. Large, because the gradient of a rarely reached state is tiny."""
+    """The step along the mean gradient of an episode. Large, because the gradient of a rarely reached state is tiny.
+    Only where the number of updates is given; see `largest_change` for the other case."""
+    largest_change: float = 10.0
+    """How far a batch with the largest recent signal moves a logit, where steps are measured against it (see
+    `annealed`): with 1 and 3 one of two seeds of deep sea 40 stays unsolved, with 10 none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate is {self.learning_rate!r}, expected a positive number")
+        for name in ("learning_rate", "largest_change"):
+            if not 0.0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a positive number")
 
     @staticmethod
     def theory(**settings: Any) -> TheoryReinforce:
@@ -42,6 +50,21 @@ class Reinforce(ActorCritic):
         rate = self.learning_rate / len(batch.returns)
         moved = ascend(logits, policy, batch.weight, batch.advantage_sum, rate)
         return None if moved else "no advantage to follow"
+
+    def take_measured_step(
+        self, logits: Floats, policy: Floats, batch: EpisodeStatistics, *, largest: float, caution: float
+    ) -> tuple[str | None, float]:
+        """Ascend so far that a signal as large as ``largest`` moves a logit by `largest_change`.
+
+        The signal is the largest entry of the mean gradient of an episode.
+        """
+        centred = batch.advantage_sum - policy * batch.advantage_sum.sum(axis=1, keepdims=True)
+        signal = float(np.abs(centred).max()) / len(batch.returns)
+        if not 0.0 < signal < math.inf:
+            return "no advantage to follow" if signal == 0.0 else "advantages not finite", 0.0
+        rate = caution * self.largest_change / max(signal, largest) / len(batch.returns)
+        ascend(logits, policy, batch.weight, batch.advantage_sum, rate)
+        return None, signal
 
 
 @compiled

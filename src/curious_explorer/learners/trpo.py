@@ -32,6 +32,10 @@ signal) the best step is infinite; this one makes an action as good as certain, 
 ROUNDING = 1e-14
 """Differences between a state's advantages that are this small, relative to them, are rounding and no signal."""
 ACCEPTED, NO_SIGNAL, NOT_FINITE = 0, 1, 2
+REASONS = (None, "no advantage to follow", "advantages not finite")
+"""Why nothing was changed, by verdict."""
+EDGE_MEMORY, MEASURED_MEMORY = 5.0, 1.0
+"""`TRPO.advantage_memory` by default, for steps to the edge and for those measured against the largest signal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +44,47 @@ class TRPO(ActorCritic):
 
     max_kl: float = 0.05
     """The trust region: how far the policy may move in an update, on average over the batch's states."""
-    advantage_memory: float = 5.0
-    """How many tries to no advantage each pair is credited with, beside those in the batch. A step always goes to the
-    edge of the trust region, whatever the size of the signal, so without this the mean of one or two lucky tries
-    can make a wrong action certain; deep problems want more (20 at depth 60 and beyond)."""
+    advantage_memory: float | None = None
+    """How many tries to no advantage each pair is credited with, beside those in the batch. Where a step always goes to
+    the edge of the trust region, whatever the size of the signal, the mean of one or two lucky tries can make a wrong
+    action certain, so there it is 5, and deep problems want more (20 at depth 60 and beyond); steps that are measured
+    against the largest signal (see `annealed`) make do with 1. None takes these."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.max_kl < float("inf"):
             raise ValueError(f"max_kl is {self.max_kl!r}, expected a positive number")
-        if not 0.0 <= self.advantage_memory < float("inf"):
+        if self.advantage_memory is not None and not 0.0 <= self.advantage_memory < float("inf"):
             raise ValueError(f"advantage_memory is {self.advantage_memory!r}, expected a number that is not negative")
 
     def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
         """Take the natural step to the edge of the trust region, or none."""
-        sums = (batch.weight, batch.advantage_sum)
-        verdict, _ = natural_step(logits, policy, *sums, self.max_kl, float(self.advantage_memory))
-        if verdict == ACCEPTED:
-            return None
-        return "no advantage to follow" if verdict == NO_SIGNAL else "advantages not finite"
+        verdict, _ = natural_step(
+            logits, policy, batch.weight, batch.advantage_sum, self.max_kl, self.memory_for(EDGE_MEMORY)
+        )
+        return REASONS[verdict]
+
+    def take_measured_step(
+        self, logits: Floats, policy: Floats, batch: EpisodeStatistics, *, largest: float, caution: float
+    ) -> tuple[str | None, float]:
+        """Take the natural step that a signal as large as ``largest`` would take to the edge, or a shorter one.
+
+        The signal is the variance of the advantages: the edge lies at sqrt(2 max_kl / variance) of them.
+        """
+        verdict, variance = measured_step(
+            logits,
+            policy,
+            batch.weight,
+            batch.advantage_sum,
+            caution * self.max_kl,
+            self.memory_for(MEASURED_MEMORY),
+            largest,
+        )
+        return REASONS[verdict], variance
+
+    def memory_for(self, usual: float) -> float:
+        """`advantage_memory`, or what is usual for a kind of step."""
+        return usual if self.advantage_memory is None else float(self.advantage_memory)
 
 
 @compiled
@@ -70,13 +96,9 @@ def natural_step(
     The mean advantage of a pair is taken as if it had been tried ``memory`` times more, to no advantage. Returns the
     verdict and the mean divergence of the step taken; without acceptance nothing is changed.
     """
-    states, frequency = _states_of(weight)
-    # Everything below is about the states of the batch; of a million others nothing is read and nothing written.
-    here, log_policy, advantage = policy[states], _log_softmax(logits[states]), np.zeros((len(states), policy.shape[1]))
-    tries, sums = weight[states], advantage_sum[states]
-    variance = 0.0
-    for place in range(len(states)):
-        variance += frequency[place] * _centre(here, tries, sums, advantage, memory, place)
+    states, frequency, here, log_policy, advantage, variance = _batch_direction(
+        logits, policy, weight, advantage_sum, memory
+    )
     if not np.isfinite(variance):
         return NOT_FINITE, 0.0
     if variance == 0.0:
@@ -96,18 +118,86 @@ def natural_step(
         if high == 0.0:  # rounding alone moves the policy further than the trust region reaches
             return NO_SIGNAL, 0.0
         high = 2.0 * low
+    low = _bisect(here, log_policy, advantage, frequency, low, high, max_kl)
+    divergence = mean_divergence(here, log_policy, advantage, frequency, low)
+    _move(logits, policy, states, advantage, low)
+    return ACCEPTED, divergence
+
+
+@compiled
+def measured_step(
+    logits: Floats,
+    policy: Floats,
+    weight: Floats,
+    advantage_sum: Floats,
+    max_kl: float,
+    memory: float,
+    least_variance: float,
+) -> tuple[int, float]:
+    """Like `natural_step`, but no longer than advantages of ``least_variance`` would go to the edge.
+
+    Returns the verdict and the variance of the advantages.
+    """
+    states, frequency, here, log_policy, advantage, variance = _batch_direction(
+        logits, policy, weight, advantage_sum, memory
+    )
+    if not np.isfinite(variance):
+        return NOT_FINITE, 0.0
+    if variance == 0.0:
+        return NO_SIGNAL, 0.0
+    low, high = 0.0, np.sqrt(2.0 * max_kl / max(variance, least_variance))
+    if not 0.0 < high < np.inf:
+        return NO_SIGNAL, 0.0
+    if mean_divergence(here, log_policy, advantage, frequency, high) <= max_kl:
+        low = high
+    else:
+        while high > 0.0 and mean_divergence(here, log_policy, advantage, frequency, high) > max_kl:
+            low, high = 0.5 * high, 0.5 * high
+        if high == 0.0:
+            return NO_SIGNAL, 0.0
+        low = _bisect(here, log_policy, advantage, frequency, low, 2.0 * low, max_kl)
+    _move(logits, policy, states, advantage, low)
+    return ACCEPTED, variance
+
+
+@compiled
+def _batch_direction(
+    logits: Floats, policy: Floats, weight: Floats, advantage_sum: Floats, memory: float
+) -> tuple[Integers, Floats, Floats, Floats, Floats, float]:
+    """The states of a batch, and of these alone: frequency, policy, its logarithm, advantages; their mean variance.
+
+    Of a million other states nothing is read and nothing written.
+    """
+    states, frequency = _states_of(weight)
+    here, log_policy, advantage = policy[states], _log_softmax(logits[states]), np.zeros((len(states), policy.shape[1]))
+    tries, sums = weight[states], advantage_sum[states]
+    variance = 0.0
+    for place in range(len(states)):
+        variance += frequency[place] * _centre(here, tries, sums, advantage, memory, place)
+    return states, frequency, here, log_policy, advantage, variance
+
+
+@compiled
+def _bisect(
+    policy: Floats, log_policy: Floats, advantage: Floats, frequency: Floats, low: float, high: float, max_kl: float
+) -> float:
+    """The longest step between two, the shorter of which is inside the trust region, that is inside it."""
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if mean_divergence(here, log_policy, advantage, frequency, middle) <= max_kl:
+        if mean_divergence(policy, log_policy, advantage, frequency, middle) <= max_kl:
             low = middle
         else:
             high = middle
-    divergence = mean_divergence(here, log_policy, advantage, frequency, low)
+    return low
+
+
+@compiled
+def _move(logits: Floats, policy: Floats, states: Integers, advantage: Floats, step: float) -> None:
+    """Take a step in the states of a batch."""
     for place in range(len(states)):
         for action in range(policy.shape[1]):
-            logits[states[place], action] += _change(low, advantage[place, action])
+            logits[states[place], action] += _change(step, advantage[place, action])
         softmax_row(logits, policy, states[place])
-    return ACCEPTED, divergence
 
 
 @compiled

@@ -11,9 +11,10 @@ of the D_i is large outside K_N, while mu_N forgets its past geometrically. So t
     mu = 1/2 rho + 1/2 (D_0 + ... + D_N) / (N + 1)      (`weighting="average"`),
 
 sampled by drawing i uniformly. For whoever trains a learner there is a third (`weighting="spread"`), which draws i with
-the shares that spread starts most widely over what was seen (see `spread_shares`). In all three, drawing a start means
-choosing a chain pi_j, ..., pi_i and walking it from rho. A cover of policies that were not learned one from the other
-(``chained=False``) is walked without chains: D_i = visit(pi_i, rho).
+the shares that spread starts most widely over what was seen (see `spread_shares`). In all of them, drawing a start
+means choosing a chain pi_j, ..., pi_i and walking it from rho. Algorithm 2 itself learns from half of that and half of
+the newest D_N (`weighting="recent"`), because what is new is beyond what was reached last. A cover of policies that
+were not learned one from the other (``chained=False``) is walked without chains: D_i = visit(pi_i, rho).
 
 A reset model that has a counted model beside its policies (or in their place) also starts in **chosen states**:
 `ResetModel.to` goes to one of them, `ResetModel.weighted` to all, as evenly or unevenly as one likes; see
@@ -60,17 +61,23 @@ if TYPE_CHECKING:
 
 FIXED_WEIGHTINGS = ("average", "last")
 """Those whose shares depend on nothing that was measured."""
-WEIGHTINGS = (*FIXED_WEIGHTINGS, "spread")
+WEIGHTINGS = (*FIXED_WEIGHTINGS, "spread", "recent")
 RHO_WEIGHT = 0.5
 """How much of each mu_n is the start distribution: the paper's 1/2, on which its constants depend."""
 
 
 MOST_STATES = 20_000
 """So many seen states are plenty to choose a few dozen shares by: of more, evenly spaced ones are taken."""
-MOST_UPDATES = 2_000
+MOST_UPDATES = 200
 TOLERANCE = 1e-4
 """At the best shares no round gains: the mean ratio is 1 for every round with a share, and at most 1 for the others.
 No mixture is nearer to the uniform distribution than this one by more than the largest ratio's excess over 1."""
+
+
+LEAST_SHARE = 1e-4
+"""Rounds that would be drawn less often than this, beside the one drawn most often, are not drawn at all."""
+MOST_LINKS = 30
+"""Longer chains have a probability below one in a thousand million, and a hundred rounds would have thousands."""
 
 
 class ResetModel:
@@ -80,8 +87,8 @@ class ResetModel:
         policies: pi_0, ..., pi_N, each of shape (S, A), or one that sees observations; pi_0 must be a table. There may
             be none where there is a choice of states.
         gamma: the discount of the walks.
-        weighting: "average" (the default), "last" (the paper's mu_N), or "spread" (over as much as possible of what was
-            seen; needs ``visited``).
+        weighting: "average" (the default), "last" (the paper's mu_N), "spread" (over as much as possible of what was
+            seen) or "recent" (half of that and half of the last round); the last two need ``visited``.
         visited: D_0, D_1, ... as they were measured, each of shape (S,); fewer than there are policies if the last ones
             were not. A reset model from `explore` has them.
         discretisation: which observations the states are and which actions the numbers mean, where that needs saying:
@@ -126,10 +133,10 @@ class ResetModel:
         self._discretisation = discretisation
         self._gamma = check_gamma(gamma)
         self._visited = _check_visited(visited, len(policies), int(shape[0]))
-        if weighting == "spread" and len(self._visited) == 0:
+        if weighting not in FIXED_WEIGHTINGS and len(self._visited) == 0:
             raise ValueError(
-                'weighting "spread" needs the visits of the rounds, and this reset model has none; take the one that '
-                "explore returned or saved, or give visited="
+                f'weighting "{weighting}" needs the visits of the rounds, and this reset model has none; take the one '
+                "that explore returned or saved, or give visited="
             )
         self._weighting = weighting
         self._chained = bool(chained)
@@ -153,7 +160,7 @@ class ResetModel:
 
     @property
     def weighting(self) -> str:
-        """How rounds are weighed: "average", "last" or "spread"; or what the choice of states is called."""
+        """How rounds are weighed: "average", "last", "spread" or "recent"; or what the choice of states is called."""
         return self._weighting if self._choice is None else self._choice.name
 
     @property
@@ -185,10 +192,10 @@ class ResetModel:
     def shares(self) -> Floats:
         """How much of what is walked falls to D_0, ..., D_N, shape (N + 1,)."""
         count = len(self._policies)
-        if self._weighting != "spread":
+        if self._weighting in FIXED_WEIGHTINGS:
             return fixed_shares(count, self._weighting)
-        unmeasured = np.zeros(count - len(self._visited))
-        return np.concatenate([spread_shares(self._visited), unmeasured])
+        spread = np.concatenate([spread_shares(self._visited), np.zeros(count - len(self._visited))])
+        return spread if self._weighting == "spread" else 0.5 * spread + 0.5 * fixed_shares(count, "last")
 
     @property
     def num_states(self) -> int:
@@ -212,7 +219,7 @@ class ResetModel:
         """The same resets, weighed in another way.
 
         Args:
-            weighting: "average" or "last", over rounds; "spread", over what was seen; on a counted model also
+            weighting: "average", "last" or "recent", over rounds; "spread", over what was seen; on a counted model also
                 "uniform", "near the reward" or "frontier" (see `chosen_states.named_weights`), or weights of states,
                 as an array of shape (S,) or by state. "spread" is over rounds where their visits were measured, and
                 else over levels of distance from the start.
@@ -222,7 +229,9 @@ class ResetModel:
             least_arrival: named weightings leave out states that are reached less often than this.
         """
         name = weighting if isinstance(weighting, str) else "given"
-        of_rounds = name in FIXED_WEIGHTINGS or (name == "spread" and (len(self._visited) > 0 or self._model is None))
+        of_rounds = name in (*FIXED_WEIGHTINGS, "recent") or (
+            name == "spread" and (len(self._visited) > 0 or self._model is None)
+        )
         if of_rounds or (isinstance(weighting, str) and name not in CHOSEN_WEIGHTINGS):
             return self._with(weighting=name)
         model = self._counted("weights of states")
@@ -388,14 +397,16 @@ def _check_visited(visited: Sequence[ArrayLike] | Floats, num_policies: int, num
 def visit_chains(last: int) -> list[WeightedChain]:
     """D_last = visit(pi_last, mu_{last - 1}), as chains that all end by walking pi_last.
 
-    Walking starts at pi_j with probability rho_weight * (1 - rho_weight)**(last - j), and the rest starts at pi_0.
+    Walking starts at pi_j with probability rho_weight * (1 - rho_weight)**(last - j), and the rest starts at pi_0, or
+    at the first policy that is not more than `MOST_LINKS` before the last.
     """
     chains = []
     left = 1.0
-    for first in range(last, 0, -1):
+    earliest = max(0, last - MOST_LINKS)
+    for first in range(last, earliest, -1):
         chains.append((left * RHO_WEIGHT, (first, last + 1)))
         left *= 1.0 - RHO_WEIGHT
-    return [*chains, (left, (0, last + 1))]
+    return [*chains, (left, (earliest, last + 1))]
 
 
 def spread_shares(visited: Floats) -> Floats:
@@ -421,6 +432,7 @@ def spread_shares(visited: Floats) -> Floats:
         if ratios.max() <= 1.0 + TOLERANCE:
             break
         shares *= ratios
+    shares[shares < LEAST_SHARE * shares.max()] = 0.0
     spread: Floats = shares / shares.sum()
     return spread
 

@@ -162,7 +162,7 @@ def run_experiment(experiment: Experiment, seed: int, settings: ExperimentSettin
     def learn(
         learner: TRPO | Reinforce, own_world: TabularWorld, reset: ResetModel | None, budget: int | None
     ) -> OptimizerResult:
-        recorder = Recorder(mdp, gamma, best, updates=learner.updates, budget=budget)
+        recorder = Recorder(mdp, gamma, best, updates=learner.updates or CURVE_POINTS, budget=budget)
         learned = improve(own_world, learner, reset, gamma=gamma, budget=budget, evaluation_episodes=0, watch=recorder)
         curves.append(recorder.curve(learned))
         return learned

@@ -1,0 +1,95 @@
+"""Learning while it pays: the step that is measured, the floor, what is handed out, and what it costs."""
+
+import numpy as np
+import pytest
+from random_mdps import random_mdp
+
+from curious_explorer import TRPO, Reinforce, TabularWorld, evaluate, explore, improve, solve
+from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea, river_swim
+from curious_explorer.learners import annealed
+from curious_explorer.learners.trpo import measured_step, natural_step
+
+BOTH = [TRPO, Reinforce]
+
+
+def a_batch(seed, states=6, actions=3, scale=1.0):
+    random = np.random.default_rng(seed)
+    weight = random.integers(0, 5, (states, actions)).astype(float)
+    logits = random.normal(size=(states, actions))
+    policy = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return logits, policy, weight, scale * weight * random.normal(size=(states, actions))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_measured_step_stays_inside_the_trust_region_and_within_what_its_signal_deserves(seed):
+    max_kl, memory = 0.05, 1.0
+    logits, policy, weight, advantages = a_batch(seed)
+    plain, measured, timid = (tuple(np.copy(part) for part in (logits, policy)) for _ in range(3))
+    natural_step(*plain, weight, advantages, max_kl, memory)
+    _, variance = measured_step(*measured, weight, advantages, max_kl, memory, 0.0)
+    measured_step(*timid, weight, advantages, max_kl, memory, 100.0 * variance)
+    visited = weight.sum(axis=1) > 0
+    frequency = weight.sum(axis=1)[visited] / weight.sum()
+
+    def divergence(after):
+        return float(frequency @ (policy * np.log(policy / after))[visited].sum(axis=1))
+
+    assert divergence(measured[1]) <= max_kl * (1 + 1e-9)
+    # A signal that is a tenth of the largest (its variance a hundredth) moves logits a tenth as far, or less.
+    assert 0.0 < divergence(timid[1]) < 0.02 * divergence(plain[1])
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-30, 1e-8])
+def test_noise_is_not_stretched_to_the_edge(scale):
+    logits, policy, weight, advantages = a_batch(1, scale=scale)
+    before = policy.copy()
+    measured_step(logits, policy, weight, advantages, 0.05, 1.0, 0.01)
+    np.testing.assert_allclose(policy, before, atol=1e-6)
+    natural_step(logits, policy, weight, advantages, 0.05, 1.0)  # which is what it is for
+    assert scale < 1e-100 or np.abs(policy - before).max() > 0.01
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+def test_a_budget_is_kept_to_the_step_with_evaluations_in_it(optimizer):
+    mdp = crossroad_traps(4)
+    for budget in (1, 77, 5_000, 60_000):
+        world = TabularWorld(mdp, seed=3)
+        result = optimizer()(world, None, gamma=0.9, budget=budget)
+        assert result.samples == world.samples <= budget
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+@pytest.mark.parametrize("make", [lambda: river_swim(6), lambda: deep_sea(10), lambda: combination_lock(8)])
+def test_defaults_solve_problems_on_which_steps_to_the_edge_fail(optimizer, make):
+    mdp = make()
+    best = mdp.start @ solve(mdp, gamma=0.95).values
+    for seed in (1, 2):
+        world = TabularWorld(mdp, seed=seed)
+        exploration = explore(world, optimizer(), gamma=0.95, progress=False)
+        learned = improve(world, optimizer(), exploration.reset_model, gamma=0.95, evaluation_episodes=0)
+        assert mdp.start @ evaluate(mdp, learned.policy, gamma=0.95) >= 0.95 * best
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+def test_no_action_falls_below_the_floor_while_learning_and_none_of_it_is_handed_out(optimizer):
+    mdp = random_mdp(3)
+    seen = []
+    result = optimizer()(
+        TabularWorld(mdp), None, gamma=0.8, budget=40_000, watch=lambda policy, used: seen.append(np.copy(policy))
+    )
+    least = annealed.STAGES[-1] / mdp.num_actions
+    assert min(policy.min() for policy in seen[:-1]) >= least / mdp.num_actions - 1e-9
+    kept = result.policy[result.policy > 0]
+    assert kept.min() >= annealed.CLEARLY_WORSE / mdp.num_actions
+    assert (result.policy == seen[-1]).all()
+
+
+def test_the_same_seed_gives_the_same_policy():
+    results = [TRPO()(TabularWorld(river_swim(6), seed=5), None, gamma=0.9, budget=200_000) for _ in range(2)]
+    assert (results[0].policy == results[1].policy).all()
+    assert results[0].samples == results[1].samples
+
+
+def test_given_updates_are_kept_to():
+    result = TRPO(updates=7, episodes=11)(TabularWorld(crossroad_traps(3)), None, gamma=0.9)
+    assert result.curve.episodes.tolist() == [11 * n for n in range(1, 8)]
