@@ -11,7 +11,7 @@ from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import FiniteMDP, GymWorld, ModelBased, ResetModel, RestartWrapper, TabularWorld, explore, visit
 from curious_explorer.baselines import MBIEEB, PSRL, RMax
-from curious_explorer.environments import combination_lock, deep_sea, river_swim
+from curious_explorer.environments import combination_lock, deep_sea, garnet, river_swim
 from curious_explorer.errors import ArrivalError, ResetModelError, UnreachableStateError
 from curious_explorer.learners.online import OnlineAgent
 from curious_explorer.models.reaching import Reaching
@@ -78,6 +78,20 @@ def test_where_nothing_is_random_one_try_is_enough_and_ways_are_shortest():
     for state in np.flatnonzero(reaching.reachable):
         assert reaching.arrival(int(state)).probability == 1.0
         assert reaching.arrival(int(state)).steps == shortest[state]
+
+
+def test_shortest_ways_are_what_plans_give(monkeypatch):
+    mdp = deep_sea(6)
+    start = np.zeros(mdp.num_states)
+    start[[0, 1, 4]] = 0.5, 0.3, 0.2
+    model = counted(FiniteMDP(mdp.dense_transitions(), mdp.rewards, start, terminal=mdp.terminal), tries=10)
+    searched, planned = Reaching(model), Reaching(model)
+    assert searched._distances is not None
+    monkeypatch.setattr("curious_explorer.models.reaching.MOST_STARTS", 0)
+    assert planned._distances is None
+    for state in np.flatnonzero(searched.reachable).tolist():
+        for limit in (None, 1, 3, 8):
+            assert searched.arrival(state, limit) == pytest.approx(planned.arrival(state, limit))
 
 
 def test_the_way_of_most_arrivals_wins_over_a_short_one():
@@ -195,6 +209,38 @@ def test_samples_are_spent_to_the_step_on_the_way(wrap):
         begun = world.begin(to.roll_in, max_samples=most)
         assert world.samples - before <= most
         assert begun in (None, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mdp", "known_after"),
+    [
+        (FiniteMDP.from_gymnasium("FrozenLake8x8-v1"), 500),
+        (garnet(100, 3, 3, seed=2), 500),
+        (river_swim(12), 2_000),
+        (deep_sea(20), 1),
+        (combination_lock(20), 100),
+    ],
+    ids=["lake", "garnet", "river", "deep sea", "lock"],
+)
+def test_cells_drawn_at_random_are_reached_as_often_as_stated(mdp, known_after):
+    world = TabularWorld(mdp, seed=0)
+    model = explore(world, RMax(known_after=known_after), gamma=0.98, samples=1_000_000).reset_model
+    reachable = model.arrivals.states
+    drawn = np.random.default_rng(0).choice(reachable, size=min(40, len(reachable)), replace=False)
+    observed, expected = np.zeros(2), np.zeros(2)
+    for state in drawn.tolist():
+        to = model.to(state, tries=10_000)
+        to.sample(world, 50)
+        table = to.arrivals
+        misses = table.tried[0] - table.arrived[0]
+        observed += (table.arrived[0], misses)
+        expected += table.tried[0] * np.array([table.probability[0], 1.0 - table.probability[0]])
+        assert table.measured_steps[0] <= 2.0 * table.steps[0] + 5.0
+    if expected[1] < 5.0:
+        assert observed[1] <= 20
+    else:
+        assert chi_square(observed, expected / expected.sum()) > SIGNIFICANCE
 
 
 # Weights --------------------------------------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ def train(
     weighting: Annotated[
         str | None,
         option(
-            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average, last."
+            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average, last; "
+            "or which cells, where a model was counted: uniform, 'near the reward', frontier."
         ),
     ] = None,
     algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
@@ -173,7 +174,9 @@ def train(
     resets = None
     if reset_model is not None:
         loaded = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
-        resets = loaded.weighted(weighting or ("spread" if len(loaded.visited) else loaded.weighting))
+        resets = loaded
+        if weighting is not None or (loaded.choice is None and len(loaded.visited)):
+            resets = loaded.weighted(weighting or "spread")
     elif weighting is not None:
         raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
     check_fits(environment, resets)  # before anything is announced

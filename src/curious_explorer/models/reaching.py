@@ -15,7 +15,8 @@ averaged over all pairs tried twice or more: zero where nothing is random, so th
 
 **Arrival** is computed for the plan, on the frequencies: the start's mass is moved step by step until it arrives, is in
 a terminal state or where no way is known, or the limit is reached. Unless a limit is given it is twice the step at
-which 95% of what is still on its way or has arrived has arrived, and ten more.
+which 95% of what is still on its way or has arrived has arrived, and ten more. Where nothing that was seen is random a
+plan is a shortest way, so that one search from each start has the arrivals in all states.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ ACCURACY = 1e-7
 """Values that change by less than this share of themselves are not passed on."""
 MOST_UPDATES = 10_000
 """How often each state is updated at most, on average, in one plan."""
+MOST_STARTS = 64
+"""From more starts no shortest ways are kept."""
 MOST_LIMIT = 100_000
 """The largest limit that is chosen where none is given."""
 LATE_SHARE, SPARE_FACTOR, SPARE_STEPS = 0.05, 2, 10
@@ -87,14 +90,32 @@ class Reaching:
         chances: Floats = self._rows[2] * (tries / (tries + self.doubt))
         return chances
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether every pair that was tried always led to the same state."""
+        return bool((np.diff(self._rows[0]) <= 1).all())
+
+    @cached_property
+    def _distances(self) -> Integers | None:
+        """Shortest ways from each start, shape (starts, met), -1 for none; None where that says less than a plan."""
+        if not self.deterministic or len(self._starts) > MOST_STARTS:
+            return None
+        found = np.full((len(self._starts), len(self.met)), -1, dtype=np.int64)
+        forward = self._rows[0][:: self.model.num_actions], self._rows[1]  # of states, in place of pairs
+        for start, distance in zip(self._starts, found, strict=True):
+            walk_breadth_first(*forward, np.array([start]), distance)
+        return found
+
     @cached_property
     def reachable(self) -> Mask:
         """The states to which transitions that were seen lead from the starts, shape (S,)."""
-        reached = np.zeros(len(self.met), dtype=np.bool_)
-        spread(self._rows[0], self._rows[1], self._starts, reached)
-        mask = np.zeros(self.model.num_states, dtype=np.bool_)
-        mask[self.met[reached]] = True
-        return mask
+        return self.distances_from_starts() >= 0
+
+    def distances_from_starts(self) -> Integers:
+        """The least number of transitions from a start to each state, shape (S,); -1 where none leads."""
+        found = np.full(len(self.met), -1, dtype=np.int64)
+        walk_breadth_first(self._rows[0][:: self.model.num_actions], self._rows[1], self._starts, found)
+        return self._of_states(found)
 
     def plan(self, target: int) -> NDArray[np.int16]:
         """What to do in every state to get to the target, shape (S,); -1 where no way is known."""
@@ -110,6 +131,8 @@ class Reaching:
     def arrival(self, target: int, limit: int | None = None) -> Arrival:
         """How the plan to a target fares from the starts."""
         known = self._arrivals.get((target, limit))
+        if known is None and self._distances is not None:
+            known = self._arrivals[target, limit] = self._shortest(self._distances[:, self._place[target]], limit)
         if known is None:
             found = arrival_of(
                 *self._rows,
@@ -122,12 +145,29 @@ class Reaching:
             known = self._arrivals[target, limit] = Arrival(float(found[0]), float(found[1]), int(found[2]))
         return known
 
+    def _shortest(self, distance: Integers, limit: int | None) -> Arrival:
+        """The arrival by ways of these lengths from the starts."""
+        leads = distance >= 0
+        mass, length = self._start_mass[leads], distance[leads]
+        if limit is None:
+            order = np.argsort(length)
+            late = int(np.searchsorted(np.cumsum(mass[order]), (1.0 - LATE_SHARE) * mass.sum() - 1e-12))
+            last = int(length[order[late]]) if len(length) else 0
+            limit = min(MOST_LIMIT, SPARE_FACTOR * last + SPARE_STEPS)
+        within = length <= limit
+        arrived = float(mass[within].sum())
+        steps = float((mass * length)[within].sum()) / arrived if arrived > 0.0 else np.inf
+        return Arrival(arrived, steps, limit)
+
     def distances(self, targets: Mask) -> Integers:
         """The least number of transitions from each state to one of the targets, shape (S,); -1 where none leads."""
         found = np.full(len(self.met), -1, dtype=np.int64)
-        walk_back(*self._before, np.flatnonzero(targets[self.met]), found)
+        walk_breadth_first(*self._before, np.flatnonzero(targets[self.met]), found)
+        return self._of_states(found)
+
+    def _of_states(self, distance: Integers) -> Integers:
         distances = np.full(self.model.num_states, -1, dtype=np.int64)
-        distances[self.met] = found
+        distances[self.met] = distance
         return distances
 
     def nearest(self, state: int, count: int) -> list[int]:
@@ -273,42 +313,19 @@ def arrival_of(
 
 
 @compiled
-def spread(row_start: Integers, next_states: Integers, starts: Integers, reached: Mask) -> None:
-    """Mark every state that transitions lead to from the starts."""
-    num_states = len(reached)
-    num_actions = (len(row_start) - 1) // max(num_states, 1)
-    stack = np.empty(num_states, dtype=np.int64)
-    count = 0
-    for start in starts:
-        if not reached[start]:
-            reached[start] = True
-            stack[count] = start
-            count += 1
-    while count > 0:
-        count -= 1
-        state = stack[count]
-        for entry in range(row_start[state * num_actions], row_start[(state + 1) * num_actions]):
-            other = next_states[entry]
-            if not reached[other]:
-                reached[other] = True
-                stack[count] = other
-                count += 1
-
-
-@compiled
-def walk_back(before_start: Integers, before: Integers, targets: Integers, distance: Integers) -> None:
-    """Fill in how many transitions it takes from each state to a target; -1 is left where none leads."""
+def walk_breadth_first(row_start: Integers, neighbours: Integers, sources: Integers, distance: Integers) -> None:
+    """Fill in how many steps along rows of neighbours it takes to each state from the sources; -1 where none leads."""
     queue = np.empty(len(distance), dtype=np.int64)
     head, stop = 0, 0
-    for target in targets:
-        distance[target] = 0
-        queue[stop] = target
+    for source in sources:
+        distance[source] = 0
+        queue[stop] = source
         stop += 1
     while head < stop:
         state = queue[head]
         head += 1
-        for place in range(before_start[state], before_start[state + 1]):
-            other = before[place]
+        for place in range(row_start[state], row_start[state + 1]):
+            other = neighbours[place]
             if distance[other] < 0:
                 distance[other] = distance[state] + 1
                 queue[stop] = other

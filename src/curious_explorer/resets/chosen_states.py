@@ -39,6 +39,8 @@ take up nine tenths of all steps among a hundred states that are always reached.
 LEVELS = 20
 """Into how many levels of distance from the start "spread" divides the states."""
 NEAREST_NAMED = 5
+MOST_STATES = 5_000
+"""A plan takes 0.7 ms among 400 states of a slippery grid and 30 ms among 10,000 (measured)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +221,8 @@ def given_weights(weights: ArrayLike | Mapping[int | str, float], num_states: in
 def named_weights(name: str, model: CountedModel, least_arrival: float) -> Floats:
     """The weights that a name stands for, shape (S,): over states that a roll-in reaches often enough.
 
-    Terminal states are left out, because no episode begins there.
+    Terminal states are left out, because no episode begins there. Of more than `MOST_STATES`, evenly spaced ones are
+    taken, unless nothing is random: each takes a plan.
 
     - "uniform": all alike;
     - "spread": in equal shares over levels of distance from the start, so that the few far ones are not outnumbered;
@@ -228,6 +231,8 @@ def named_weights(name: str, model: CountedModel, least_arrival: float) -> Float
     """
     reaching = reaching_of(model)
     states = np.flatnonzero(reaching.reachable & ~model.terminal)
+    if not reaching.deterministic:
+        states = states[:: -(-len(states) // MOST_STATES) or 1]
     arrivals = [reaching.arrival(int(state)) for state in states]
     often = np.array([arrival.probability >= least_arrival for arrival in arrivals], dtype=np.bool_)
     steps = np.array([arrival.steps for arrival in arrivals])[often]

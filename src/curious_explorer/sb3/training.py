@@ -206,6 +206,11 @@ def fingerprint(model: ResetModel) -> str:
         )
     for cell in discretisation.discovered:
         digest.update(cell.encode())
+    if model.choice is not None and model.model is not None:  # then starts depend on what was counted, too
+        choice = model.choice
+        digest.update(f"{choice.start_share} {choice.limit} {choice.tries}".encode() + choice.weights.tobytes())
+        for array in model.model.arrays().values():
+            digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
