@@ -171,20 +171,21 @@ def test_a_model_is_stored_and_counted_as_it_was_seen():
 
 
 def test_levels_leave_out_what_lies_about():
-    """A place changes all the time, a door has two values, a key may lie in any of forty places."""
+    """A place moves on all the time, a door has two values, a key may lie in any of forty places next."""
     levels = CellLevels()
     generator = np.random.default_rng(0)
     place, door, key = 0, 0, 5
     levels.meet({"place": place, "door": door, "key": key})
-    for step in range(200):
+    for step in range(400):
         place = (place + int(generator.integers(1, 3))) % 40
-        if step % 50 == 10:
+        if step % 100 == 10:
             door = 1 - door
         if step % 25 == 20:
-            key = int(generator.integers(40))
+            key = int(generator.integers(40)) if key is None else None
         levels.meet({"place": place, "door": door, "key": key})
         levels.moved(step, step + 1)
     assert levels.look()
-    assert levels.scattered == {"key"}
-    coarse, finer = levels.all_keys()
-    assert len(set(coarse)) <= 80 < len(set(finer)) <= 160
+    assert not levels.look()
+    assert (levels.jumping, levels.rare) == ({"key"}, {"door"})
+    coarsest, coarse, finer = (len(set(keys)) for keys in levels.all_keys())
+    assert coarsest == 40 < coarse <= 80 < finer <= 160

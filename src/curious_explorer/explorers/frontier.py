@@ -19,9 +19,9 @@ the world is noisy throughout, hard knownness misses what lies behind cells that
 10 runs), and a plan must know how likely steps are: then values with bonuses take over (`models.bonus_values`), and
 hand back should surprises get rare.
 
-**Levels.** Where a world says what its states are made of (`World.parts`), pairs are counted on three levels of cells
-that are found as exploration goes (`models.cell_levels`), and samples are shared evenly among those levels that have
-something left: none can starve another.
+**Levels.** Where a world says what its states are made of (`World.parts`), pairs are counted on four levels of cells
+that are found as exploration goes (`models.cell_levels`), and samples are shared among those levels that have something
+left, in fixed proportions: none can starve another.
 
 **Restarting costs nothing**, so a way may begin with it: the agent restarts when the frontier is nearer from the start
 by a factor of `restart_factor`, or when its time is known to be too short for the way from here.
@@ -53,7 +53,9 @@ from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.world import World, check_world
 
-NUM_LEVELS = 3
+SHARES = (8.0, 8.0, 3.0, 1.0)
+"""In which proportion samples are shared among the levels that have something left, the coarsest first: with equal
+shares DoorKey-16x16 takes 26,000 samples instead of 17,000."""
 NOISY, QUIET, FEWEST_REPEATS = 0.1, 0.03, 20
 """From which share of surprises among repeated tries on values take over, from which on they hand back, and how many
 repeats it takes to tell."""
@@ -157,11 +159,11 @@ class _Run:
     def __init__(self, settings: Frontier, world: World) -> None:
         self._settings, self._world = settings, world
         self.model = GrowingModel(world.num_actions)
-        self._search = FrontierSearch(self.model, NUM_LEVELS if settings.levels else 1, settings.price)
+        self._search = FrontierSearch(self.model, len(SHARES) if settings.levels else 1, settings.price)
         self._cells = CellLevels()
         self._values: BonusValues | None = None
         self._random = np.random.default_rng([world.seed, world.samples, 15])
-        self._spent = [0] * len(self._search.levels)
+        self._spent = [0.0] * len(self._search.levels)
         self._level = 0
         self._at, self._left, self._age = NONE, NONE, 0
         self._limit = FAR
@@ -191,7 +193,7 @@ class _Run:
         step = self._world.step(action)
         self._taken += 1
         self._age += 1
-        self._spent[self._level] += 1
+        self._spent[self._level] += 1.0 / SHARES[self._level]
         following = self._meet(step.state)
         if step.terminated:
             self.model.end(following, step.end_reward)
@@ -225,15 +227,15 @@ class _Run:
         known = len(self.model)
         index = self.model.meet(state)
         if index == known:
-            keys: tuple[int, ...] = ()
+            keys: list[int] = []
             parts = self._world.parts() if self._layered is not False and self._settings.levels else None
             if self._layered is None:
                 self._layered = parts is not None
                 if not self._layered:
                     self._search = FrontierSearch(self.model, 1, self._settings.price)
-                    self._spent = [0]
+                    self._spent = [0.0]
             if self._layered:
-                self._cells.meet(parts)
+                self._cells.meet(parts or {})
                 keys = self._cells.keys(index)
             self._search.meet(index, keys)
         return index

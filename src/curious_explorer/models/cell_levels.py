@@ -1,15 +1,18 @@
 """Coarser ways to tell states apart, found from what the states are made of.
 
 A state of many parts (where the agent is, what it carries, which doors are open, where each thing lies) is new whenever
-one part is, so that a key that can be dropped anywhere makes every place new again a hundred times over. Three levels,
+one part is, so that a key that can be dropped anywhere makes every place new again a hundred times over. Four levels,
 from the coarsest:
 
-    0. the parts that change often, and those that have few values;
-    1. the same, and how many of the other parts differ from what they were when exploration began;
-    2. everything: the states themselves.
+    0. the parts that change often: where the agent is and looks;
+    1. all parts that do not jump: what it carries and which doors are open, too;
+    2. the same, and how many of the parts that jump differ from what they were when exploration began;
+    3. everything: the states themselves.
 
-A part is left out of level 0 when it has more than `FEW_VALUES` values and changes in less than `OFTEN` of the steps:
-that is a thing which lies about. Which parts these are is looked up again whenever the number of states has doubled.
+A part *jumps* when one and the same value of it was followed by more than `MOST_SUCCESSORS` others: a key that was
+carried may lie anywhere next, while places follow on places, and a door is open or shut. A part changes *often* when
+more than `OFTEN` of all pairs change it. Which parts these are is looked up again whenever there are a quarter more
+states.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ import numpy as np
 
 from curious_explorer.arrays import Indices
 
-FEW_VALUES = 6
-OFTEN = 0.05
-FIRST_LOOK = 64
+MOST_SUCCESSORS = 4
+OFTEN = 0.02
+FIRST_LOOK, GROWTH = 64, 1.25
+COARSER = 3
+"""How many levels there are above the states themselves."""
 
 Parts = Mapping[str, Hashable]
 
@@ -31,57 +36,56 @@ class CellLevels:
     """Keys of states on the coarser levels; states are added in the order of their indices."""
 
     def __init__(self) -> None:
-        self._parts: list[Parts | None] = []
-        self._values: dict[str, set[Hashable]] = {}
+        self._parts: list[Parts] = []
+        self._successors: dict[tuple[str, Hashable], set[Hashable]] = {}
         self._changes: dict[str, int] = {}
         self._steps = 0
         self._next_look = FIRST_LOOK
-        self.scattered: frozenset[str] = frozenset()
-        """The parts that are left out of level 0."""
-        self._numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+        self.jumping: frozenset[str] = frozenset()
+        """The parts that are left out of levels 0 and 1."""
+        self.rare: frozenset[str] = frozenset()
+        """The parts that are left out of level 0, besides."""
+        self._numbers: list[dict[Hashable, int]] = [{} for _ in range(COARSER)]
 
-    def meet(self, parts: Parts | None) -> None:
+    def meet(self, parts: Parts) -> None:
         """A state was met for the first time, made of these parts."""
         self._parts.append(parts)
-        if parts is not None:
-            for name, value in parts.items():
-                self._values.setdefault(name, set()).add(value)
 
     def moved(self, before: int, after: int) -> None:
-        """A step led from one state to another; called for new transitions only, which are what matters here."""
+        """A pair was seen to lead from one state to another."""
         self._steps += 1
-        first, second = self._parts[before], self._parts[after]
-        if first is None or second is None or before == after:
+        if before == after:
             return
+        first, second = self._parts[before], self._parts[after]
         for name in first.keys() | second.keys():
-            if first.get(name) != second.get(name):
+            old, new = first.get(name), second.get(name)
+            if old != new:
                 self._changes[name] = self._changes.get(name, 0) + 1
+                self._successors.setdefault((name, old), set()).add(new)
 
     def look(self) -> bool:
-        """Look again which parts lie about, if it is time; whether keys have changed."""
+        """Look again at what kind each part is, if it is time; whether keys have changed."""
         if len(self._parts) < self._next_look:
             return False
-        self._next_look = 2 * len(self._parts)
-        scattered = frozenset(
-            name
-            for name, values in self._values.items()
-            if len(values) > FEW_VALUES and self._changes.get(name, 0) < OFTEN * self._steps
-        )
-        changed = scattered != self.scattered
-        if changed:
-            self.scattered = scattered
-            self._numbers = ({}, {})
-        return changed
+        self._next_look = int(GROWTH * len(self._parts))
+        jumping = {name for (name, _), others in self._successors.items() if len(others) > MOST_SUCCESSORS}
+        names = {name for parts in self._parts[:1] for name in parts} | self._changes.keys()
+        rare = {name for name in names - jumping if self._changes.get(name, 0) < OFTEN * self._steps}
+        if (jumping, rare) == (self.jumping, self.rare):
+            return False
+        self.jumping, self.rare = frozenset(jumping), frozenset(rare)
+        self._numbers = [{} for _ in range(COARSER)]
+        return True
 
-    def keys(self, index: int) -> tuple[int, int]:
-        """The keys of a state on levels 0 and 1, numbered as they come."""
-        parts = self._parts[index] or {}
-        kept = frozenset((name, value) for name, value in parts.items() if name not in self.scattered)
-        first = self._parts[0] or {}
-        moved = sum(parts.get(name) != first.get(name) for name in self.scattered)
-        coarse, finer = self._numbers
-        return coarse.setdefault(kept, len(coarse)), finer.setdefault((kept, moved), len(finer))
+    def keys(self, index: int) -> list[int]:
+        """The keys of a state on the coarser levels, numbered as they come."""
+        parts, first = self._parts[index], self._parts[0]
+        steady = frozenset((name, value) for name, value in parts.items() if name not in self.jumping)
+        often = frozenset((name, value) for name, value in steady if name not in self.rare)
+        moved = sum(parts.get(name) != first.get(name) for name in self.jumping)
+        keys: tuple[Hashable, ...] = (often, steady, (steady, moved))
+        return [numbers.setdefault(key, len(numbers)) for numbers, key in zip(self._numbers, keys, strict=True)]
 
     def all_keys(self) -> Indices:
-        """The keys of all states so far, shape (2, M)."""
+        """The keys of all states so far, shape (`COARSER`, M)."""
         return np.array([self.keys(index) for index in range(len(self._parts))], dtype=np.int32).T

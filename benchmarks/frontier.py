@@ -1,0 +1,246 @@
+"""``python -m benchmarks.frontier``: samples to the first reward, for `Frontier` and for what it is to be beside.
+
+Every method restarts and steps, and every step of the environment is counted where the environment is stepped. Layouts
+are fixed: run k of a task has the layout of seed k. Time limits are those of the environments. Observations of MiniGrid
+are not drawn, because no method here looks at them; the six actions that do anything are given to all.
+
+- frontier: `Frontier`, on all of the symbolic state (MiniGrid), or on a grid of cells.
+- archive: back to a stored cell by its stored actions, then 20 random steps; cells drawn by 1 / sqrt(visits), the
+  shortest way to each is kept.
+- random: random actions.
+- model-based: `ModelBased` from the start, with the cells that studies give it (MiniGrid: without movable things).
+
+With ``--tables``, samples to a policy worth 0.95 of the best on DCL(20) and CCT(20), and what it takes to see a deep
+sea whole. Choose with ``--tasks``, ``--methods``, ``--seeds`` and ``--limit``; one line is printed for each task and
+method as it is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from curious_explorer import (
+    Frontier,
+    GridCells,
+    GymWorld,
+    MiniGridCells,
+    ModelBased,
+    TabularWorld,
+    World,
+    evaluate,
+    explore,
+    solve,
+)
+from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea
+from curious_explorer.errors import EnvironmentFailureError
+from curious_explorer.explorers.methods import METHODS as EXPLORERS
+
+ACROBOT = GridCells([4, 4, 4, 4, 3, 3], [-1, -1, -1, -1, -12.6, -28.3], [1, 1, 1, 1, 12.6, 28.3])
+MOUNTAIN_CAR = GridCells(20, [-1.2, -0.07], [0.6, 0.07])
+TASKS: dict[str, tuple[str, int, GridCells | None]] = {
+    "KeyCorridorS3R1": ("MiniGrid-KeyCorridorS3R1-v0", 50_000, None),
+    "KeyCorridorS3R3": ("MiniGrid-KeyCorridorS3R3-v0", 100_000, None),
+    "KeyCorridorS4R3": ("MiniGrid-KeyCorridorS4R3-v0", 200_000, None),
+    "KeyCorridorS5R3": ("MiniGrid-KeyCorridorS5R3-v0", 500_000, None),
+    "KeyCorridorS6R3": ("MiniGrid-KeyCorridorS6R3-v0", 1_000_000, None),
+    "DoorKey-8x8": ("MiniGrid-DoorKey-8x8-v0", 100_000, None),
+    "DoorKey-16x16": ("MiniGrid-DoorKey-16x16-v0", 200_000, None),
+    "UnlockPickup": ("MiniGrid-UnlockPickup-v0", 100_000, None),
+    "BlockedUnlockPickup": ("MiniGrid-BlockedUnlockPickup-v0", 300_000, None),
+    "MultiRoom-N4": ("MiniGrid-MultiRoom-N4-S5-v0", 100_000, None),
+    "MultiRoom-N6": ("MiniGrid-MultiRoom-N6-v0", 200_000, None),
+    "ObstructedMaze-1Dlh": ("MiniGrid-ObstructedMaze-1Dlh-v0", 100_000, None),
+    "ObstructedMaze-1Dlhb": ("MiniGrid-ObstructedMaze-1Dlhb-v0", 300_000, None),
+    "ObstructedMaze-2Dlh": ("MiniGrid-ObstructedMaze-2Dlh-v0", 300_000, None),
+    "LockedRoom": ("MiniGrid-LockedRoom-v0", 600_000, None),
+    "MountainCar": ("MountainCar-v0", 60_000, MOUNTAIN_CAR),
+    "Acrobot": ("Acrobot-v1", 60_000, ACROBOT),
+}
+"""The environment of each task, the most samples for all methods, and cells where they are not MiniGrid's."""
+ARCHIVE_STEPS = 20
+GAMMA = 0.99
+
+
+class RewardError(Exception):
+    """The first reward: nothing more is to be measured."""
+
+
+class UntilReward(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Counts steps and stops at the first reward; classic control pays where an episode reaches its goal."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], *, pays_at_the_end: bool) -> None:
+        super().__init__(env)
+        self.steps, self.found = 0, False
+        self._pays_at_the_end = pays_at_the_end
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.steps += 1
+        if terminated if self._pays_at_the_end else float(reward) > 0.0:
+            self.found = True
+            raise RewardError
+        return observation, 0.0, terminated, truncated, info
+
+
+def open_task(task: str, seed: int, method: str) -> tuple[GymWorld, UntilReward]:
+    """The world of a run, and the environment that knows when the reward was found."""
+    identifier, _, cells = TASKS[task]
+    grid = cells is None
+    if grid:
+        import minigrid  # noqa: F401
+
+    made = gymnasium.make(identifier, disable_env_checker=True)
+    if grid:
+        made.reset(seed=seed)
+        bare: Any = made.unwrapped
+        nothing = bare.gen_obs()
+        bare.gen_obs = lambda: nothing
+    env = UntilReward(made, pays_at_the_end=not grid)
+    if grid and method == "model-based":
+        return GymWorld(env, cells=MiniGridCells(), actions=list(range(6)), seed=seed, layout=seed), env
+    given = MiniGridCells(10_000_000, things=True) if grid else cells
+    actions, layout = (list(range(6)), seed) if grid else (None, None)
+    return GymWorld(env, cells=given, actions=actions, seed=seed, layout=layout, time_limits=True), env
+
+
+def by_frontier(world: World, limit: int) -> None:
+    Frontier().explore(world, gamma=GAMMA, samples=limit)
+
+
+def by_random_walks(world: World, limit: int) -> None:
+    generator = np.random.default_rng(world.seed)
+    world.restart()
+    for action in generator.integers(world.num_actions, size=limit):
+        step = world.step(int(action))
+        if step.terminated or step.truncated:
+            world.restart()
+
+
+def by_archive(world: World, limit: int) -> None:
+    generator = np.random.default_rng(world.seed)
+    ways: dict[int, tuple[int, ...]] = {world.restart(): ()}
+    cells, visits, first = list(ways), [1], world.samples
+
+    def go(action: int, way: tuple[int, ...]) -> bool:
+        """Take a step and store a way that is new, or shorter; whether the episode goes on."""
+        step = world.step(action)
+        if step.terminated or step.truncated:
+            return False
+        known = ways.get(step.state)
+        if known is None:
+            cells.append(step.state)
+            visits.append(0)
+        if known is None or len(way) < len(known):
+            ways[step.state] = way
+        return True
+
+    while world.samples - first < limit:
+        weights = np.cumsum(1.0 / np.sqrt(np.array(visits) + 1.0))
+        chosen = int(np.searchsorted(weights, generator.random() * weights[-1]))
+        visits[chosen] += 1
+        way = ways[cells[chosen]]
+        world.restart()
+        going_on = all(go(action, way[: place + 1]) for place, action in enumerate(way))
+        for action in generator.integers(world.num_actions, size=ARCHIVE_STEPS):
+            way = (*way, int(action))
+            going_on = going_on and go(int(action), way)
+
+
+def by_model_based(world: World, limit: int) -> None:
+    ModelBased()(world, None, gamma=GAMMA, budget=limit)
+
+
+METHODS: dict[str, Callable[[World, int], None]] = {
+    "frontier": by_frontier,
+    "archive": by_archive,
+    "random": by_random_walks,
+    "model-based": by_model_based,
+}
+
+
+def first_reward(task: str, method: str, seed: int, limit: int) -> tuple[int | None, int]:
+    """Samples to the first reward (None: not within the limit), and samples in all."""
+    world, env = open_task(task, seed, method)
+    try:
+        METHODS[method](world, limit)
+    except EnvironmentFailureError as error:
+        if not isinstance(error.__cause__, RewardError):
+            raise
+    return env.steps if env.found else None, env.steps
+
+
+def report(name: str, method: str, found: list[int | None], words: str) -> None:
+    """One line: the median and the range, those that found nothing counted as the longest."""
+    order = sorted(np.inf if one is None else one for one in found)
+    texts = ["not found" if one == np.inf else f"{one:,.0f}" for one in (np.median(order), order[0], order[-1])]
+    hits = sum(one is not None for one in found)
+    print(
+        f"| {name} | {method} | {texts[0]} | {texts[1]} to {texts[2]} | {hits} of {len(found)} | {words} |", flush=True
+    )
+
+
+def rewards(tasks: list[str], methods: list[str], seeds: int, limit: int | None) -> None:
+    print(
+        "| task | method | median samples | range | found | limit, microseconds a sample |\n|---|---|---|---|---|---|"
+    )
+    for task in tasks:
+        for method in methods:
+            most = TASKS[task][1] if limit is None else limit
+            began, found, steps = time.perf_counter(), [], 0
+            for seed in range(seeds):
+                first, taken = first_reward(task, method, seed, most)
+                found.append(first)
+                steps += taken
+            report(task, method, found, f"{most:,}; {1e6 * (time.perf_counter() - began) / steps:.0f}")
+
+
+def tables(seeds: int) -> None:
+    """Samples to the goal's policy, and to all of a deep sea."""
+    for name, make, samples in (("DCL(20)", combination_lock, 5_000), ("CCT(20)", crossroad_traps, 1_000)):
+        for method in ("frontier", "mbie-eb"):
+            found: list[int | None] = []
+            for seed in range(seeds):
+                mdp = make(20, permute_actions=seed)
+                best, reached = float(mdp.start @ solve(mdp, gamma=0.95).values), []
+
+                def watch(policy: Any, used: int, mdp: Any = mdp, best: float = best, reached: Any = reached) -> None:
+                    if not reached and mdp.start @ evaluate(mdp, policy, gamma=0.95) >= 0.95 * best:
+                        reached.append(used)
+
+                explorer = Frontier() if method == "frontier" else EXPLORERS[method]()
+                explore(TabularWorld(mdp, seed=seed), explorer, gamma=0.95, samples=samples, watch=watch)
+                found.append(reached[0] if reached else None)
+            report(f"{name}, policy at 0.95 V*", method, found, f"{samples:,}")
+    for depth in (20, 50, 100):
+        whole: list[int | None] = []
+        for seed in range(min(seeds, 5)):
+            world = TabularWorld(deep_sea(depth, permute_actions=seed), seed=seed)
+            got = explore(world, Frontier(stop_at_reward=True), gamma=0.99, samples=2_000_000)
+            whole.append(got.first_reward)
+        report(f"deep sea {depth}, first reward", "frontier", whole, "2,000,000")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default=",".join(TASKS), help="some of: " + ", ".join(TASKS))
+    parser.add_argument("--methods", default=",".join(METHODS), help="some of: " + ", ".join(METHODS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--limit", type=int, default=None, help="samples of every run, in place of each task's own")
+    parser.add_argument("--tables", action="store_true", help="the tables of transitions instead of the tasks")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if asked.tables:
+        tables(asked.seeds)
+    else:
+        rewards(asked.tasks.split(","), asked.methods.split(","), asked.seeds, asked.limit)
+
+
+if __name__ == "__main__":
+    main()
