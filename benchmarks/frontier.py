@@ -208,7 +208,8 @@ def tables(seeds: int) -> None:
             found: list[int | None] = []
             for seed in range(seeds):
                 mdp = make(20, permute_actions=seed)
-                best, reached = float(mdp.start @ solve(mdp, gamma=0.95).values), []
+                best = float(mdp.start @ solve(mdp, gamma=0.95).values)
+                reached: list[int] = []
 
                 def watch(policy: Any, used: int, mdp: Any = mdp, best: float = best, reached: Any = reached) -> None:
                     if not reached and mdp.start @ evaluate(mdp, policy, gamma=0.95) >= 0.95 * best:

@@ -26,9 +26,8 @@ from curious_explorer import (
 )
 from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps
 from curious_explorer.explorers.curious_explorer import CuriousExplorer
-from curious_explorer.explorers.exploration import Explorer
+from curious_explorer.explorers.exploration import MOST_POLICIES, Explorer
 from curious_explorer.explorers.methods import METHODS
-from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.worlds.world import Reward
 

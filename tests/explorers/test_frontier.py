@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from curious_explorer import Frontier, TabularWorld, evaluate, explore, solve
+from curious_explorer import Exploration, Frontier, TabularWorld, evaluate, explore, solve
 from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea, noisy_tv
+from curious_explorer.errors import CheckpointError
+from curious_explorer.explorers import frontier
 from curious_explorer.worlds.world import Step, World
 
 
@@ -123,3 +125,33 @@ def test_resets_to_chosen_states_by_what_was_counted():
         state = int(got.model.states[-3])
     ends = got.resets_to(state).sample(TabularWorld(mdp, seed=2), 50)
     assert (ends == state).all()
+
+
+@pytest.mark.parametrize("mdp", [deep_sea(60), noisy_tv(20)], ids=["deep sea", "noisy TV"])
+def test_a_run_that_was_killed_goes_on_bit_for_bit(mdp, tmp_path, monkeypatch):
+    class KilledError(Exception):
+        pass
+
+    def run(folder, **changes):
+        settings = {"gamma": 0.95, "samples": 5_000, "checkpoint": tmp_path / folder} | changes
+        return Frontier().explore(TabularWorld(mdp, seed=1), **settings)
+
+    def killed_at(count):
+        def watch(policy, used):
+            if used >= count:
+                raise KilledError
+
+        return watch
+
+    monkeypatch.setattr(frontier, "SAVE_EVERY", 1_000)
+    whole = run("whole")
+    for count in (1_500, 3_100):
+        with pytest.raises(KilledError):
+            run("killed", watch=killed_at(count))
+    for other in (run("killed"), Exploration.load(tmp_path / "killed")):
+        assert (other.samples, other.first_reward) == (whole.samples, whole.first_reward)
+        for name, array in whole.model.arrays().items():
+            np.testing.assert_array_equal(array, other.model.arrays()[name])
+        np.testing.assert_array_equal(other.policies[-1], whole.policies[-1])
+    with pytest.raises(CheckpointError, match="gamma"):
+        run("killed", gamma=0.9)

@@ -89,17 +89,26 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
         say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
         return
-    reached, cells = visited.copy(), world.discretisation.cells
-    for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
-        reached |= False if round_.occupancy is None else round_.occupancy > 0
-    learned = sum(round_.learning_samples for round_ in exploration.rounds)
-    console.print(
-        f"{samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of "
-        f"{len(cells.discovered()) or cells.count:,} cells reached, {visited.sum():,} of them in visits."
-    )
-    if explored.given is not None and samples < WELL_BELOW * explored.given:
-        words = f"It took fewer samples than the {explored.given:,} it was given: it found nothing new within reach."
-        console.print(words)
+    cells = world.discretisation.cells
+    if exploration.rounds:
+        reached = visited.copy()
+        for round_ in exploration.rounds:  # cells that the last episodes of learning passed through were reached, too
+            reached |= False if round_.occupancy is None else round_.occupancy > 0
+        learned = sum(round_.learning_samples for round_ in exploration.rounds)
+        console.print(
+            f"{samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of "
+            f"{len(cells.discovered()) or cells.count:,} cells reached, {visited.sum():,} of them in visits."
+        )
+        if explored.given is not None and samples < WELL_BELOW * explored.given:
+            console.print(
+                f"It took fewer samples than the {explored.given:,} it was given: it found nothing new within reach."
+            )
+    else:
+        first = exploration.first_reward
+        words = "no reward was seen" if first is None else f"the first reward was seen after {first:,}"
+        console.print(f"{samples:,} samples, {words}; {visited.sum():,} cells reached.")
+        if exploration.complete:
+            console.print("It stopped by itself: nothing is left to which it knows a way.")
     say(console, f"Picture: {explored.picture}")
     command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
     described = cells.description()

@@ -113,13 +113,16 @@ def explore(
     if isinstance(optimizer, type) or not isinstance(optimizer, Explorer):
         check_optimizer(optimizer)
     if isinstance(optimizer, Explorer):
-        options = (rounds, thresholds, visits, budget, checkpoint, reward, learn_from, record)
+        kept = isinstance(optimizer, Frontier)  # the only one that keeps a checkpoint
+        options = (rounds, thresholds, visits, budget, None if kept else checkpoint, reward, learn_from, record)
         if options != (None, None, None, None, None, "curiosity", "recent", False):
             name = type(optimizer).__name__
             raise ValueError(
-                f"{name} explores by itself, by its own settings, and keeps no checkpoint: give it gamma, samples and "
-                f"watch alone, or let Algorithm 2 use it: explore(world, CuriousExplorer({name}(), rounds=...), ...)"
+                f"{name} explores by itself, by its own settings: give it gamma, samples and watch alone, and Frontier a "
+                f"checkpoint, or let Algorithm 2 use it: explore(world, CuriousExplorer({name}(), rounds=...), ...)"
             )
+        if isinstance(optimizer, Frontier):
+            return optimizer.explore(world, gamma=gamma, samples=samples, watch=watch, checkpoint=checkpoint)
         return optimizer.explore(world, gamma=gamma, samples=samples, watch=watch)
     explorer = CuriousExplorer(
         optimizer,

@@ -12,6 +12,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.checkpoint import read_exploration
+from curious_explorer.explorers.frontier_files import FrontierCounts, read_counts
 from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
@@ -24,6 +25,8 @@ from curious_explorer.worlds.world import World
 
 __all__ = ["Exploration", "Explorer", "Round", "uniform_policy"]
 
+MOST_POLICIES = 20
+"""How many policies a reset model keeps of a run, evenly spaced in samples."""
 RESTARTS = 500
 """By how many restarts an explorer that did not count its own finds out where the world starts."""
 
@@ -66,6 +69,33 @@ class Exploration:
         self._policy, self.model = policy, model
         self.discretisation, self.planned_rounds = discretisation, planned_rounds
         self.first_reward, self.complete = first_reward, complete
+
+    @staticmethod
+    def of_counts(found: FrontierCounts) -> Exploration:
+        """What is left of an exploration by counts alone; policies are made when they are asked for."""
+        num_states, gamma, model = found.num_states, found.gamma, found.model
+
+        def resets() -> ResetModel:
+            counted = model.counted(num_states)
+            policies = found.policies(MOST_POLICIES)
+            return ResetModel(policies, gamma=gamma, chained=False, discretisation=found.discretisation, model=counted)
+
+        def best() -> KnownPolicy:
+            from curious_explorer.models.planning import exploitation
+
+            return frozen(exploitation(model.counted(num_states), None, gamma, np.zeros(num_states)))
+
+        return Exploration(
+            (),
+            gamma,
+            reset_model=resets,
+            samples=found.samples,
+            policy=best,
+            model=model,
+            discretisation=found.discretisation,
+            first_reward=found.first_reward,
+            complete=found.complete,
+        )
 
     @cached_property
     def policy(self) -> KnownPolicy | None:
@@ -139,6 +169,9 @@ class Exploration:
 
         ``cell_function`` is the function that made the cells, where one did: code is not stored.
         """
+        counted = read_counts(folder, cell_function)
+        if counted is not None:
+            return Exploration.of_counts(counted)
         stored = read_exploration(folder, cell_function)
         return Exploration(
             stored.rounds,

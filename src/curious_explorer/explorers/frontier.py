@@ -32,15 +32,17 @@ agent stands, in case that its cells mix states and it has only not seen it yet.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES
+from curious_explorer.explorers.exploration import MOST_POLICIES, Exploration
+from curious_explorer.explorers.frontier_files import FrontierCounts, claim_folder, read_counts, write_counts
 from curious_explorer.explorers.run_log import RunLog
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.bonus_values import BonusValues
@@ -48,9 +50,7 @@ from curious_explorer.models.cell_levels import CellLevels
 from curious_explorer.models.frontier_search import FrontierSearch
 from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
 from curious_explorer.models.planning import exploitation
-from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count, check_gamma
-from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.world import World, check_world
 
 SHARES = (8.0, 8.0, 3.0, 1.0)
@@ -66,8 +66,8 @@ RESTARTS_IN_VAIN = 20
 """After so many restarts in a row from which nothing new can be reached, there is nothing left."""
 LEAST_CHANGE = 1e-4
 """How far a value must move before the states that lead there are looked at, in units of the most."""
-MOST_ENTRIES = 1 << 26
-"""Of all policies of a reset model together: 20 policies of 400,000 cells with eight actions, fewer of more."""
+SAVE_EVERY = 50_000
+"""Samples between two checkpoints. The episode in progress is given up there, with or without interruption."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,54 +103,56 @@ class Frontier:
                 raise ValueError(f"{name} is {value!r}, expected a number that is not negative")
 
     def explore(
-        self, world: World, *, gamma: float, samples: int | None = None, watch: Watch | None = None
+        self,
+        world: World,
+        *,
+        gamma: float,
+        samples: int | None = None,
+        watch: Watch | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Exploration:
-        """Explore from the world's start; see `Explorer`."""
+        """Explore from the world's start; see `Explorer`.
+
+        Args:
+            world: where to act.
+            gamma: the discount of the reset model and of the policy that is handed out; exploring does not need it.
+            samples: the most steps to take.
+            watch: called with the best policy for what was seen and the samples so far.
+            checkpoint: a folder to save the counts in every `SAVE_EVERY` samples, and to go on from.
+        """
         check_world(world)
         gamma = check_gamma(gamma)
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
+        folder = None if checkpoint is None else Path(checkpoint)
         run = _Run(self, world)
+        if folder is not None:
+            claim_folder(folder, world, self, gamma, samples)
+            found = read_counts(folder)
+            run = run if found is None else _Run.going_on(self, world, found)
         log = RunLog(world, samples, watch)
-        num_states, values = world.num_states, np.zeros(world.num_states if watch is not None else 0)
-        first = world.samples
+        values = np.zeros(world.num_states if watch is not None else 0)
 
         def best() -> Floats:
-            return exploitation(run.model.counted(num_states), None, gamma, values)
+            return exploitation(run.model.counted(world.num_states), None, gamma, values)
 
-        while log.samples < samples and not run.done:
-            if log.wants_policy():
+        while run.taken < samples and not run.done:
+            if len(run.goals) * samples <= run.taken * MOST_POLICIES:
                 run.remember_goal()
-            log.note(run.step(), 0, 0.0)
-            if watch is not None and log.samples < samples:
+            run.step()
+            log.samples = run.taken
+            if watch is not None and run.taken < samples:
                 log.show(best)
+            if folder is not None and run.taken % SAVE_EVERY == 0 and not run.done:
+                write_counts(folder, run.counts(gamma))
+                saved = read_counts(folder)
+                assert saved is not None
+                run = _Run.going_on(self, world, saved)  # as a run does that was killed here
+        log.samples = run.taken
         if watch is not None:
             log.show(best, always=True)
-        discretisation = world.stored_discretisation()
-        model, goals = run.model, run.goals
-        return Exploration(
-            (),
-            gamma,
-            reset_model=lambda: resets_to(model, goals, num_states, gamma, discretisation),
-            samples=world.samples - first,
-            policy=lambda: frozen(exploitation(model.counted(num_states), None, gamma, np.zeros(num_states))),
-            model=model,
-            discretisation=discretisation,
-            first_reward=run.first_reward,
-            complete=run.done and not (self.stop_at_reward and run.first_reward is not None),
-        )
-
-
-def resets_to(model: GrowingModel, goals: list[int], num_states: int, gamma: float, discretisation: Any) -> ResetModel:
-    """Half the start, half where the ways to these goals stop, each walked from the start."""
-    most = max(1, min(MOST_POLICIES, MOST_ENTRIES // (num_states * model.num_actions)))
-    kept = goals[:: -(-len(goals) // most)]
-    policies = []
-    for goal in kept:
-        policy = np.full((num_states, model.num_actions), 1.0 / model.num_actions)
-        policy[model.states] = model.way_to(goal)
-        policies.append(frozen(policy))
-    counted = model.counted(num_states)
-    return ResetModel(policies, gamma=gamma, chained=False, discretisation=discretisation, model=counted)
+        if folder is not None:
+            write_counts(folder, run.counts(gamma))
+        return Exploration.of_counts(run.counts(gamma))
 
 
 class _Run:
@@ -171,10 +173,68 @@ class _Run:
         self._in_vain = 0
         self._stretches = [(action, length) for length in STRETCHES for action in range(world.num_actions)]
         self._layered: bool | None = None  # whether the world says what states are made of
-        self._taken = 0
+        self.taken = 0
         self.goals: list[int] = []
         self.first_reward: int | None = None
         self.done = False
+
+    @staticmethod
+    def going_on(settings: Frontier, world: World, found: FrontierCounts) -> _Run:
+        """The run that saved these counts, with the world put where it stood; bounds and values are found anew."""
+        assert found.state is not None
+        assert found.world is not None
+        world.restore(found.world)
+        run = _Run(settings, world)
+        run.model, run.goals = found.model, list(found.goals)
+        run.taken, run.first_reward, run.done = found.samples, found.first_reward, found.complete
+        run._random.bit_generator.state = found.state["random"]
+        run._limit, run._level = found.state["limit"], found.state["level"]
+        run._stretches = [(action, length) for action, length in found.state["stretches"]]
+        run._layered = found.state["layered"]
+        run._search = FrontierSearch(run.model, len(SHARES) if run._layered else 1, settings.price)
+        run._spent = list(found.state["spent"])
+        keys = None
+        if run._layered:
+            for parts in found.parts or []:
+                run._cells.meet(parts)
+            seen = run.model.outcomes()
+            for before, after in zip(seen.state.tolist(), seen.next_state.tolist(), strict=True):
+                run._cells.moved(before, after)
+            run._cells.look()
+            keys = run._cells.all_keys()
+        run._search.begin_anew(keys)
+        if found.state["by_values"]:
+            run._use_values()
+        return run
+
+    def counts(self, gamma: float) -> FrontierCounts:
+        """Everything that is known; the episode in progress is not part of it."""
+        world = self._world
+        state = {
+            "random": self._random.bit_generator.state,
+            "limit": self._limit,
+            "level": self._level,
+            "stretches": self._stretches,
+            "layered": self._layered,
+            "spent": self._spent,
+            "by_values": self._values is not None,
+        }
+        position: dict[str, Any] | None = None
+        with contextlib.suppress(NotImplementedError):
+            position = world.position()
+        return FrontierCounts(
+            self.model,
+            gamma,
+            world.num_states,
+            self.taken,
+            self.first_reward,
+            self.done and not (self._settings.stop_at_reward and self.first_reward is not None),
+            self.goals,
+            world.stored_discretisation(),
+            self._cells.parts if self._layered else None,
+            state,
+            position,
+        )
 
     def remember_goal(self) -> None:
         """Keep the state where the agent is now, or will soon be, for the reset model."""
@@ -182,23 +242,23 @@ class _Run:
             self._restart()
         self.goals.append(self._ahead[0][1] if self._ahead and self._ahead[0][1] >= 0 else self._at)
 
-    def step(self) -> int:
-        """Plan if need be and take one step; returns how many were taken: none where nothing is left."""
+    def step(self) -> None:
+        """Plan if need be and take one step; none where nothing is left."""
         if self._at == NONE:
             self._restart()
         action, hoped = self._next_action()
         if self.done:
-            return 0
+            return
         at = self._at
         step = self._world.step(action)
-        self._taken += 1
+        self.taken += 1
         self._age += 1
         self._spent[self._level] += 1.0 / SHARES[self._level]
         following = self._meet(step.state)
         if step.terminated:
             self.model.end(following, step.end_reward)
         if self.first_reward is None and (step.reward > 0.0 or step.end_reward > 0.0):
-            self.first_reward = self._taken
+            self.first_reward = self.taken
             self.done = self._settings.stop_at_reward
         if self.model.add(at, action, ~following if step.terminated else following, step.reward):
             if self._values is None:
@@ -216,7 +276,6 @@ class _Run:
                 self._limit = self._age
             self._at = NONE
             self._ahead.clear()
-        return 1
 
     def _restart(self) -> None:
         self._at = self._meet(self._world.restart())

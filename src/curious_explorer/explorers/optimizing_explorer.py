@@ -25,9 +25,6 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import Reward, World, check_world
 
-MOST_POLICIES = 20
-"""How many policies a reset model keeps of a run, evenly spaced in samples."""
-
 
 class FinishedRun(NamedTuple):
     """What one run leaves behind."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.exploration import uniform_policy
-from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES, FinishedRun, OptimizingExplorer
+from curious_explorer.explorers.exploration import MOST_POLICIES, uniform_policy
+from curious_explorer.explorers.optimizing_explorer import FinishedRun, OptimizingExplorer
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, Task, Watch
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.worlds.roll_in import RollIn

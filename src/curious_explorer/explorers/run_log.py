@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from curious_explorer.arrays import Floats
-from curious_explorer.explorers.exploration import uniform_policy
-from curious_explorer.explorers.optimizing_explorer import MOST_POLICIES
+from curious_explorer.explorers.exploration import MOST_POLICIES, uniform_policy
 from curious_explorer.learners.optimizer import OptimizerResult, Watch, learning_curve
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.world import World

@@ -51,6 +51,11 @@ class CellLevels:
         """A state was met for the first time, made of these parts."""
         self._parts.append(parts)
 
+    @property
+    def parts(self) -> list[Parts]:
+        """What the states are made of, in order."""
+        return self._parts
+
     def moved(self, before: int, after: int) -> None:
         """A pair was seen to lead from one state to another."""
         self._steps += 1
@@ -71,7 +76,7 @@ class CellLevels:
         jumping = {name for (name, _), others in self._successors.items() if len(others) > MOST_SUCCESSORS}
         names = {name for parts in self._parts[:1] for name in parts} | self._changes.keys()
         rare = {name for name in names - jumping if self._changes.get(name, 0) < OFTEN * self._steps}
-        if (jumping, rare) == (self.jumping, self.rare):
+        if jumping == set(self.jumping) and rare == set(self.rare):
             return False
         self.jumping, self.rare = frozenset(jumping), frozenset(rare)
         self._numbers = [{} for _ in range(COARSER)]

@@ -2,7 +2,7 @@
 
 RUN/environment.json     what was explored: the table's digest, or the id, the spaces, the cells and the action set
 RUN/mdp.npz              the table of transitions, where there is one
-RUN/exploration/         the checkpoint: settings and one file a round
+RUN/exploration/         the checkpoint: settings and one file a round, or the counts of `Frontier`
 RUN/reset_model/         what to train from
 RUN/visited.png, .pdf    a picture of where an exploration by steps went
 """
@@ -21,6 +21,8 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import SETTINGS_FILE, explored_digest
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.explorers.frontier import Frontier
+from curious_explorer.explorers.frontier_files import COUNTS_FILE
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.cell_names import named_cells, named_function
@@ -49,6 +51,8 @@ TABULAR: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
 """Optimizers that see states or cells."""
 NEURAL = {"ppo": "ppo", "a2c": "a2c", "sb3-trpo": "trpo"}
 """Optimizers that see observations, and what Stable-Baselines3 calls them."""
+FRONTIER = "frontier"
+"""No optimizer, but an explorer of its own: the default where an environment is stepped in."""
 SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
 MDP_FILE, ROUNDS, RESETS, PICTURE = "mdp.npz", "exploration", "reset_model", "visited"
 ENVIRONMENT_FILE = "environment.json"
@@ -84,12 +88,27 @@ class ExploreSettings:
 
     def __post_init__(self) -> None:
         if self.optimizer is not None:
-            check_name(self.optimizer, (*TABULAR, *NEURAL), "optimizer")
+            check_name(self.optimizer, (FRONTIER, *TABULAR, *NEURAL), "optimizer")
         check_name(self.schedule, SCHEDULES, "schedule")
+        if self.optimizer == FRONTIER and self._asks_for_rounds:
+            raise ValueError(
+                "frontier has no rounds and steps in one environment: leave out --rounds, --beta, --visits, --record "
+                "and --num-envs, or choose --optimizer model-based"
+            )
         if self.record and self.optimizer in NEURAL:
             raise ValueError(
                 f"--record keeps the transitions of cells, which {self.optimizer} does not see; leave it out"
             )
+
+    @property
+    def _asks_for_rounds(self) -> bool:
+        """Whether something was asked for that only Algorithm 2 has."""
+        return (self.rounds, self.beta, self.visits, self.record, self.num_envs) != (None, None, None, None, 1)
+
+    @property
+    def by_frontier(self) -> bool:
+        """Whether an environment that is stepped in is explored by `Frontier`: unless something else was asked for."""
+        return self.optimizer == FRONTIER or (self.optimizer is None and not self._asks_for_rounds)
 
     @property
     def asks_for_stepping(self) -> bool:
@@ -147,10 +166,18 @@ def explore_into(
     for name in ("rounds", "visits"):
         if (count := getattr(settings, name)) is not None:
             check_count(count, name, least=1)
+    by_frontier = stepping and settings.by_frontier
     given = STEPPING_SAMPLES if stepping and settings.samples is None else settings.samples
     rounds, visits, optimizer = settings.rounds or 20, settings.visits or 2_000, settings.optimizer or "trpo"
-    learner: Optimizer
-    if given is not None:
+    learner: Optimizer | Frontier
+    if mdp is not None and optimizer == FRONTIER:
+        raise ValueError(
+            f"{settings.environment} shows its table of transitions; frontier steps in the environment: add --cells "
+            f"identity, or choose the optimizer among {', '.join(TABULAR)}"
+        )
+    if given is not None and by_frontier:
+        check_count(given, "samples", least=1)
+    elif given is not None:
         budget = SampleBudget.plan(
             given, gamma, rounds=settings.rounds, visits=settings.visits, num_envs=settings.num_envs
         )
@@ -165,29 +192,34 @@ def explore_into(
         )
         tell(f"{words}from it, which is fast{instead}")
     else:
-        learner = make_optimizer(settings.optimizer or "model-based", budget)
+        learner = Frontier() if by_frontier else make_optimizer(settings.optimizer or "model-based", budget)
         world = open_world(settings)
         kind = world.discretisation.cells.description()["kind"]
         tell(
             f"{settings.environment}: stepping in the environment, {world.num_states:,} cells ({kind}), "
-            f"{world.num_actions} actions; {given:,} samples in {rounds} rounds."
+            f"{world.num_actions} actions; "
+            + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
         )
     _claim(target, world)
     if mdp is not None and not (target / MDP_FILE).is_file():
         mdp.save(target / MDP_FILE)
     beta = default_beta(world.num_states) if settings.beta is None else settings.beta
-    exploration = explore(
-        world,
-        learner,
-        gamma=gamma,
-        rounds=rounds,
-        thresholds=SCHEDULES[settings.schedule](beta),
-        visits=visits,
-        samples=None if given is None else given - world.samples,  # less what finding the cells took
-        record=not stepping if settings.record is None else settings.record,
-        checkpoint=target / ROUNDS,
-        progress=progress,
-    )
+    left = None if given is None else given - world.samples  # less what finding the cells took
+    if isinstance(learner, Frontier):
+        exploration = learner.explore(world, gamma=gamma, samples=left, checkpoint=target / ROUNDS)
+    else:
+        exploration = explore(
+            world,
+            learner,
+            gamma=gamma,
+            rounds=rounds,
+            thresholds=SCHEDULES[settings.schedule](beta),
+            visits=visits,
+            samples=left,
+            record=not stepping if settings.record is None else settings.record,
+            checkpoint=target / ROUNDS,
+            progress=progress,
+        )
     exploration.reset_model.save(target / RESETS)
     if isinstance(world, TabularWorld):
         return Explored(exploration, world, given, None)
@@ -229,7 +261,7 @@ def _claim(target: Path, world: TabularWorld | GymWorld) -> None:
         world.discretisation.description() if isinstance(world, GymWorld) else {TABLE: world.identity()["digest"]}
     )
     folder = RunFolder(target, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
-    finished = any((target / ROUNDS).glob("round-*"))
+    finished = any((target / ROUNDS).glob("round-*")) or (target / ROUNDS / COUNTS_FILE).exists()
     if folder.claimed and finished:
         found = folder.settings()
         if by_steps and TABLE in found:

@@ -79,9 +79,10 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
     """Where an exploration of observations went, all rounds together.
 
     Cells that are a grid of two dimensions are a map, the darker the more visited; up to a few hundred cells, each has
-    a bar; of more of them, only how many have been seen after each round is drawn.
+    a bar; of more of them, only how many have been seen after each round is drawn, or where there are no rounds, how
+    evenly visits are spread.
     """
-    visited = exploration.total_visited / len(exploration.rounds)
+    visited = exploration.total_visited / max(1, len(exploration.rounds))
     edges = _edges(discretisation.cells.description())
     known = len(discretisation.cells.discovered()) or discretisation.cells.count
     is_map = edges is not None and len(edges) == 2
@@ -93,6 +94,10 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
         if known <= MOST_BARS:
             ax.bar(np.arange(known), visited[:known], width=1.0, color=WITH_CE)
             names = ("cell", "share of visits")
+        elif not exploration.rounds:
+            ax.plot(-np.sort(-visited[visited > 0.0]), color=WITH_CE)
+            ax.set_yscale("log")
+            names = ("cells seen, most visited first", "share of visits")
         else:
             seen = np.cumsum([round_.visited for round_ in exploration.rounds], axis=0) > 0.0
             ax.plot(np.arange(1, len(seen) + 1), seen.sum(axis=1), color=WITH_CE, marker="o", markersize=3)
