@@ -161,6 +161,18 @@ def test_interrupted_exploration_says_what_is_kept(tmp_path, monkeypatch):
     assert "the same command goes on" in told
 
 
+def test_environments_are_explored_by_counts_unless_rounds_are_asked_for(tmp_path):
+    words = ["explore", "FrozenLake-v1", "--cells", "identity", "--samples", "1500", "--out", str(tmp_path / "run")]
+    shown = [call(*words) for _ in range(2)]  # the second finds it finished
+    assert "1,500 samples, the first reward was seen after" in shown[0]
+    assert shown[0] == shown[1]
+    exploration = Exploration.load(tmp_path / "run" / "exploration")
+    assert (exploration.samples, exploration.rounds) == (1_500, ())
+    assert 0 < exploration.first_reward <= 1_500
+    resets = ResetModel.load(tmp_path / "run" / "reset_model")
+    assert resets.model.tries.sum() == 1_500
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -170,7 +182,10 @@ def test_interrupted_exploration_says_what_is_kept(tmp_path, monkeypatch):
         (["explore", "dcl/5", "--optimizer", "ppo"], "has no observations"),
         (["explore", "CartPole-v1"], "there are no obvious cells"),
         (["explore", "MountainCar-v0", "--cells", "5x5x5"], "2 dimensions"),
-        (["explore", "MountainCar-v0", "--samples", "1000"], "1,000 samples are too few"),
+        (["explore", "MountainCar-v0", "--samples", "1000", "--rounds", "3"], "1,000 samples are too few"),
+        (["explore", "MountainCar-v0", "--samples", "0"], "samples is 0"),
+        (["explore", "MountainCar-v0", "--optimizer", "frontier", "--rounds", "3"], "frontier has no rounds"),
+        (["explore", "dcl/5", "--optimizer", "frontier"], "table of transitions"),
         (["explore", "MountainCar-v0", "--actions", "1"], "action"),
         (["explore", "MountainCar-v0", "--optimizer", "pppo"], "did you mean 'ppo'"),
         (["explore", "MountainCar-v0", "--optimizer", "ppo", "--record"], "--record keeps the transitions of cells"),

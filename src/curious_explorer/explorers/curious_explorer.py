@@ -118,8 +118,8 @@ def explore(
         if options != (None, None, None, None, None, "curiosity", "recent", False):
             name = type(optimizer).__name__
             raise ValueError(
-                f"{name} explores by itself, by its own settings: give it gamma, samples and watch alone, and Frontier a "
-                f"checkpoint, or let Algorithm 2 use it: explore(world, CuriousExplorer({name}(), rounds=...), ...)"
+                f"{name} explores by itself, by its own settings: give it gamma, samples and watch alone, Frontier a "
+                f"checkpoint too, or let Algorithm 2 use it: explore(world, CuriousExplorer({name}(), rounds=...), ...)"
             )
         if isinstance(optimizer, Frontier):
             return optimizer.explore(world, gamma=gamma, samples=samples, watch=watch, checkpoint=checkpoint)
