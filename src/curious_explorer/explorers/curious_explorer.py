@@ -88,7 +88,7 @@ def explore(
 
     An optimizer means Algorithm 2 with it: ``explore(world, TRPO(), gamma=0.95, rounds=20)`` is
     ``CuriousExplorer(TRPO(), rounds=20).explore(world, gamma=0.95)``. An explorer, such as `RMax`, explores by itself;
-    none at all means `Frontier`, which takes the fewest samples.
+    none at all means `Frontier`, which goes by counts alone.
 
     Args:
         world: where to act; every step is counted in ``world.samples``.
