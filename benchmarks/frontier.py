@@ -219,7 +219,7 @@ def tables(seeds: int) -> None:
                 explore(TabularWorld(mdp, seed=seed), explorer, gamma=0.95, samples=samples, watch=watch)
                 found.append(reached[0] if reached else None)
             report(f"{name}, policy at 0.95 V*", method, found, f"{samples:,}")
-    for depth in (20, 50):
+    for depth in (20, 50, 100):
         whole: list[int | None] = []
         for seed in range(min(seeds, 5)):
             world = TabularWorld(deep_sea(depth, permute_actions=seed), seed=seed)
