@@ -73,7 +73,9 @@ def minigrid(name: str, seed: int) -> GymWorld:
     """A MiniGrid of one layout."""
     import minigrid  # noqa: F401
 
-    return GymWorld(lambda: FixedLayout(gymnasium.make(name), seed), cells=MiniGridCells(max_cells=20_000), seed=seed)
+    return GymWorld(
+        lambda: FixedLayout(gymnasium.make(name), seed), cells=MiniGridCells(20_000, things=True), seed=seed
+    )
 
 
 TASKS = {
@@ -83,7 +85,7 @@ TASKS = {
     "garnet(300)": Task(lambda seed: TabularWorld(garnet(300, 4, 3, seed=1), seed=seed), 4_000_000, 1_000),
     "deep sea 30": Task(lambda seed: TabularWorld(deep_sea(30), seed=seed), 100_000, 1),
     "Taxi": Task(lambda seed: TabularWorld(FiniteMDP.from_gymnasium("Taxi-v4"), seed=seed), 300_000, 1),
-    "DoorKey-6x6": Task(lambda seed: minigrid("MiniGrid-DoorKey-6x6-v0", seed), 20_000, 1, 0.95),
+    "DoorKey-5x5": Task(lambda seed: minigrid("MiniGrid-DoorKey-5x5-v0", seed), 10_000, 1, 0.95),
     "MountainCar 20x20": Task(lambda seed: GymWorld("MountainCar-v0", seed=seed), 120_000, 30, 0.99),
 }
 
@@ -147,6 +149,7 @@ def main() -> None:
     for name in ("task", "cells met", "tries", "stated", "measured", "p-value", "steps stated", "measured", "shortest"):
         table.add_column(name, justify="left" if name == "task" else "right")
     table.add_column("given up", justify="right")
+    console = Console(width=WIDTH)
     for name in arguments.tasks.split(","):
         outcome = measure(TASKS[name], arguments.seed, arguments.cells, arguments.arrivals)
         seen = outcome.arrived > 0
@@ -162,7 +165,8 @@ def main() -> None:
             f"{outcome.shortest[seen].mean():.2f}",
             str(outcome.given_up),
         )
-    Console(width=WIDTH).print(table)
+        console.print(f"{name}: done", style="dim")
+    console.print(table)
 
 
 if __name__ == "__main__":

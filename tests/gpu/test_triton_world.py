@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from counted_helpers import counted
 
-from curious_explorer import TabularWorld, visit
+from curious_explorer import ResetModel, TabularWorld, visit
 from curious_explorer.environments import crossroad_traps
 from curious_explorer.errors import BackendError
 from curious_explorer.gpu import device
@@ -138,3 +139,10 @@ def test_bad_tensors_are_refused():
         walk_batch(model, roll_ins, stream_keys([1, 2, 3], 0, model.device), 5)
     with pytest.raises(ValueError, match="no composed tables"):
         walk_batch(model, roll_ins, stream_keys([1, 2], 0, model.device), 5, composed=True)
+
+
+def test_roll_ins_to_chosen_states_are_refused():
+    resets = ResetModel([MDP.uniform_policy()], gamma=0.9, model=counted(MDP))
+    world = TabularWorld(MDP, seed=0, backend="triton")
+    with pytest.raises(BackendError, match="backend='numba'"):
+        resets.weighted("uniform").sample(world, 10)

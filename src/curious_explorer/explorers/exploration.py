@@ -27,8 +27,9 @@ __all__ = ["Exploration", "Explorer", "Round", "uniform_policy"]
 
 MOST_POLICIES = 20
 """How many policies a reset model keeps of a run, evenly spaced in samples."""
-RESTARTS = 500
-"""By how many restarts an explorer that did not count its own finds out where the world starts."""
+RESTARTS, COMPILED_RESTARTS = 500, 100_000
+"""By how many restarts an explorer that did not count its own finds out where the world starts; in a compiled world so
+many take a few milliseconds."""
 
 
 class Exploration:
@@ -198,12 +199,13 @@ class Explorer(Protocol):
         """
 
 
-def count_starts(world: World, model: CountedModel, restarts: int = RESTARTS) -> None:
+def count_starts(world: World, model: CountedModel) -> None:
     """Count where restarts lead, which takes no step, so that ways from there can be found on the model.
 
     The world's random numbers go on as if nothing had happened, where it can be put back. Starts in states that were
     never met are not counted: no way leads on from there.
     """
+    restarts = RESTARTS if world.compiled_steps() is None else COMPILED_RESTARTS
     position = None
     with contextlib.suppress(NotImplementedError):
         position = world.position()
