@@ -73,9 +73,8 @@ def minigrid(name: str, seed: int) -> GymWorld:
     """A MiniGrid of one layout."""
     import minigrid  # noqa: F401
 
-    return GymWorld(
-        lambda: FixedLayout(gymnasium.make(name), seed), cells=MiniGridCells(20_000, things=True), seed=seed
-    )
+    cells = MiniGridCells(20_000, things=True)  # the whole state; without things the counted model is not Markov
+    return GymWorld(lambda: FixedLayout(gymnasium.make(name), seed), cells=cells, seed=seed)
 
 
 TASKS = {
