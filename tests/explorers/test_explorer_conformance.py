@@ -137,9 +137,7 @@ def test_explorers_refuse_bad_input_before_a_step(name):
 def test_finds_the_optimum(name, world):
     mdp = WORLDS[world]
     for seed in (1, 2):
-        # Those that make their own resets learn with a fifth of the budget.
-        budget = 2 * BUDGET if name in MAKES_ITS_OWN_RESETS else BUDGET
-        result = METHODS[name]()(TabularWorld(mdp, seed=seed), None, gamma=GAMMA, budget=budget)
+        result = METHODS[name]()(TabularWorld(mdp, seed=seed), None, gamma=GAMMA, budget=BUDGET)
         assert fraction_of_best(mdp, result.policy) >= 0.98
 
 

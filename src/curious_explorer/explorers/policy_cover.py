@@ -64,13 +64,12 @@ class Cover:
 class CoverExplorer(OptimizingExplorer):
     """What both methods share: rounds that grow the cover, then a phase that uses it."""
 
-    rounds: int = 20
+    rounds: int = 10
     """How many policies join the cover."""
-    explore_share: float = 0.8
-    """How much of the budget goes into the cover, the rest into the policy that is handed out. The largest that was
-    tried, and the best for both methods; see `rounds` of each."""
+    explore_share: float = 0.6
+    """How much of the budget goes into the cover, the rest into the policy that is handed out."""
     visit_share: float = 0.1
-    """How much of a round goes into measuring where its policy goes (0.05 and 0.2 are no better)."""
+    """How much of a round goes into measuring where its policy goes; 0.05 and 0.2 are no better."""
     optimizer: TRPO = field(default_factory=lambda: TRPO(trace=0.98, advantage_memory=20.0))
     """How policies are learned; its number of updates follows from the budget instead."""
 
