@@ -44,11 +44,15 @@ from curious_explorer.learners.model_based import ModelBased
 from curious_explorer.learners.optimizer import (
     Optimizer,
     OptimizerResult,
+    Pause,
+    Pieces,
+    ResumableOptimizer,
     RoundOptimizer,
     Watch,
     check_budget,
     check_learned,
     check_optimizer,
+    complete,
     learning_curve,
 )
 from curious_explorer.resets.reset_model import WEIGHTINGS, ResetModel
@@ -186,6 +190,30 @@ class CuriousExplorer:
         progress: bool = False,
     ) -> Exploration:
         """Run Algorithm 2; see `explore`."""
+        rounds: list[Round] = []
+        complete(
+            self.explore_in_pieces(
+                world, rounds, gamma=gamma, samples=samples, watch=watch, checkpoint=checkpoint, progress=progress
+            )
+        )
+        return self.exploration(world, rounds, gamma=check_gamma(gamma))
+
+    def explore_in_pieces(
+        self,
+        world: World,
+        done: list[Round],
+        *,
+        gamma: float,
+        samples: int | None = None,
+        watch: Watch | None = None,
+        checkpoint: str | Path | None = None,
+        progress: bool = False,
+    ) -> Pieces[None]:
+        """Algorithm 2 with a pause before each measurement of D_n and after each batch of the optimizer's.
+
+        Rounds are appended to ``done`` when they are done, so that there is an `exploration` at every pause. An
+        optimizer that cannot be left (see `ResumableOptimizer`) learns in one piece.
+        """
         check_world(world)
         gamma = check_gamma(gamma)
         shares = None
@@ -209,7 +237,7 @@ class CuriousExplorer:
             "record": self.record,
         }
         saved = Checkpoint(checkpoint, world, self.optimizer, settings)
-        done = saved.resume()[:rounds]
+        done[:] = saved.resume()[:rounds]
         account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
         learning_world = RecordingWorld(world) if self.record else world
         if watch is not None:
@@ -224,6 +252,7 @@ class CuriousExplorer:
                 policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
                 policies = [finished.policy for finished in done]
 
+                yield Pause(done[-1].visit_samples if done else _steps_of(measure, gamma))
                 before = world.samples
                 visit = account.limit_visits(measure, n)
                 mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
@@ -246,7 +275,12 @@ class CuriousExplorer:
                 curiosity = curiosity_reward(poorly_visited, world.num_actions, self.reward)  # r_n
                 if ended is None:
                     opt = self._optimizer_for(policy, min(effort, MOST_EFFORT))
-                    learned = opt(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)  # pi_{n+1}
+                    if isinstance(opt, ResumableOptimizer):
+                        learned = yield from opt.learn_in_pieces(
+                            learning_world, mu, gamma=gamma, reward=curiosity, budget=budget
+                        )  # pi_{n+1}
+                    else:
+                        learned = opt(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)
                     check_learned(learned, world.samples - between, budget)
                 else:  # nothing is left to learn
                     learned = OptimizerResult(policy=policy, samples=0, curve=learning_curve([]))
@@ -272,13 +306,16 @@ class CuriousExplorer:
                 bar.advance(done[-1])
                 if watch is not None:
                     watch(done[-1].learned_policy, account.spent)
+
+    def exploration(self, world: World, rounds: Sequence[Round], *, gamma: float) -> Exploration:
+        """What these rounds in this world leave behind."""
         model = self.optimizer.model if isinstance(self.optimizer, ModelBased) else None
         if model is not None and not model.starts.any():
             count_starts(world, model)
         return Exploration(
-            tuple(done),
+            tuple(rounds),
             gamma,
-            policy=done[-1].learned_policy if self.reward == "combined" else None,
+            policy=rounds[-1].learned_policy if self.reward == "combined" else None,
             model=model,
             discretisation=world.stored_discretisation(),
         )
@@ -310,6 +347,11 @@ def effort_of(poorly_visited: Sequence[int]) -> int:
     for n in range(1, len(poorly_visited)):
         effort = max(1, effort // 2) if poorly_visited[n] < min(poorly_visited[:n]) else 2 * effort
     return effort
+
+
+def _steps_of(measure: Visits, gamma: float) -> float:
+    """About how many steps the first measurement takes."""
+    return measure.count / (1.0 - gamma) if isinstance(measure, FreshVisits) else 0.0
 
 
 def curiosity_reward(poorly_visited: NDArray[np.bool_], num_actions: int, kind: str) -> Reward:

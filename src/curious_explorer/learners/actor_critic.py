@@ -22,11 +22,16 @@ from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
 from curious_explorer.learners.annealed import learn_for_a_round, learn_while_it_pays
 from curious_explorer.learners.optimizer import (
+    Evaluation,
+    Measured,
     Optimizer,
     OptimizerResult,
+    Pause,
+    Pieces,
     Task,
     Watch,
     check_task,
+    complete,
     learning_curve,
     tally,
 )
@@ -97,13 +102,29 @@ class ActorCritic(ABC):
 
         ``watch`` is called with the policy and the samples used before the first update and after each one.
         """
+        return complete(self.learn_in_pieces(world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch))
+
+    def learn_in_pieces(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> Pieces[OptimizerResult]:
+        """Learn a policy with a pause after each batch; see `ResumableOptimizer`."""
         run = LearningRun(self, world, check_task(world, reset, gamma=gamma, reward=reward, budget=budget), watch)
         if self.updates is not None:
             for _ in range(self.updates):
                 if run.update(self.episodes or FIXED_EPISODES, self.trace, self._step_of(run)) is None:
                     break
+                yield run.pause()
             return run.result()
-        return learn_while_it_pays(self, run) if reward is None else learn_for_a_round(self, run, None, effort=1)
+        if reward is None:
+            return (yield from learn_while_it_pays(self, run))
+        return (yield from learn_for_a_round(self, run, None, effort=1))
 
     def for_round(self, start: KnownPolicy, effort: int) -> Optimizer:
         """The optimizer in a round of Algorithm 2; see `RoundOptimizer`. Given updates are kept to as they are."""
@@ -132,10 +153,22 @@ class _Round:
         watch: Watch | None = None,
     ) -> OptimizerResult:
         """Learn a policy; see `Optimizer`."""
+        return complete(self.learn_in_pieces(world, reset, gamma=gamma, reward=reward, budget=budget, watch=watch))
+
+    def learn_in_pieces(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> Pieces[OptimizerResult]:
+        """Learn a policy with a pause after each batch; see `ResumableOptimizer`."""
         task = check_task(world, reset, gamma=gamma, reward=reward, budget=budget)
-        return learn_for_a_round(
-            self.optimizer, LearningRun(self.optimizer, world, task, watch), self.start, effort=self.effort
-        )
+        run = LearningRun(self.optimizer, world, task, watch)
+        return (yield from learn_for_a_round(self.optimizer, run, self.start, effort=self.effort))
 
 
 class LearningRun:
@@ -152,6 +185,7 @@ class LearningRun:
         self._horizon = optimizer.horizon or default_horizon(task.gamma)
         self._watch = watch
         self._episodes = 0
+        self._batch_steps = 0
         self._curve: list[tuple[int, float, int]] = []
         self._verdicts: Counter[str | None] = Counter()
         self._occupancy: Floats | None = None
@@ -180,6 +214,7 @@ class LearningRun:
             ),
         )
         self.used += batch.samples
+        self._batch_steps = batch.samples
         if len(batch.returns) == 0:
             return None
         self._episodes += len(batch.returns)
@@ -190,22 +225,27 @@ class LearningRun:
         self._show()
         return batch
 
-    def measure(self, policy: Floats, episodes: int) -> tuple[float, float]:
-        """The mean return of a policy from the world's own start, normalised, and its standard error.
+    def pause(self, measured: Measured | None = None) -> Pause:
+        """A pause after a batch; the next one is about as large as the last."""
+        return Pause(self._batch_steps, self.policy, measured)
+
+    def measure(self, policy: Floats, episodes: int) -> Evaluation:
+        """The value of a policy from the world's own start; minus infinity where no step is left to measure it.
 
         The steps that this takes are counted here, too.
         """
         if self.left == 0:
-            return -math.inf, 0.0
+            return Evaluation(-math.inf, 0.0, 0, 0)
         batch = self.world.episodes(
             policy,
             EpisodeBatch(episodes=episodes, horizon=2 * self._horizon, gamma=self.task.gamma, max_samples=self.left),
         )
         self.used += batch.samples
         if len(batch.returns) == 0:
-            return -math.inf, 0.0
+            return Evaluation(-math.inf, 0.0, 0, batch.samples)
         values = (1.0 - self.task.gamma) * batch.returns
-        return float(values.mean()), float(values.std() / math.sqrt(len(values)))
+        error = float(values.std() / math.sqrt(len(values)))
+        return Evaluation(float(values.mean()), error, len(values), batch.samples)
 
     def result(self, policy: Floats | None = None) -> OptimizerResult:
         """The account, with the policy as it is now or with a better one."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Mask
 from curious_explorer.compile import compiled
-from curious_explorer.learners.optimizer import OptimizerResult
+from curious_explorer.learners.optimizer import Measured, OptimizerResult, Pieces
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy
 from curious_explorer.worlds.world import EpisodeStatistics
 
@@ -119,7 +119,7 @@ class _Annealed:
 
 def learn_for_a_round(
     optimizer: ActorCritic, run: LearningRun, start: KnownPolicy | None, *, effort: int
-) -> OptimizerResult:
+) -> Pieces[OptimizerResult]:
     """A few updates for a reward that the next round replaces, from a policy that learned for the one before."""
     if start is not None and not isinstance(start, ObservationPolicy):
         with np.errstate(divide="ignore"):
@@ -129,10 +129,11 @@ def learn_for_a_round(
     for _ in range(ROUND_UPDATES):
         if learning.update(size=effort, floor=1e-12, caution=1.0) is None:
             break
+        yield run.pause()
     return run.result()
 
 
-def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> OptimizerResult:
+def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[OptimizerResult]:
     """Cycles of stages until one brings nothing; hands out the best policy of those measured from the start."""
     learning = _Annealed(optimizer, run, min(optimizer.trace, LEARNING_TRACE), largest=FIRST_SIGNAL)
     best_policy, best_value = run.policy, -math.inf
@@ -140,9 +141,10 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> OptimizerRe
     idle, cycle, enough = False, 0, True
     limit = run.task.budget or max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
     while enough and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps):
-        mean_return, error, enough = _one_cycle(learning, run, 2**cycle, limit)
+        mean_return, error, enough = yield from _one_cycle(learning, run, 2**cycle, limit)
         policy = without_clearly_worse(run.policy)
-        value, doubt = run.measure(policy, EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS))
+        evaluation = run.measure(policy, EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS))
+        value, doubt = evaluation.value, evaluation.standard_error
         improved = value > best_value + GAIN * abs(best_value) or mean_return > best_return + max(
             2.0 * error, GAIN * abs(best_return)
         )
@@ -152,10 +154,11 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> OptimizerRe
         best_return = max(best_return, mean_return)
         soften(run, STAGES[0] / run.world.num_actions)
         cycle += 1
+        yield run.pause(Measured(policy, evaluation))
     return run.result(best_policy)
 
 
-def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> tuple[float, float, bool]:
+def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> Pieces[tuple[float, float, bool]]:
     """All stages; returns the best mean return from the resets, its standard error, and whether steps are left."""
     best, error = -math.inf, 0.0
     for stage, floor in enumerate(STAGES):
@@ -166,6 +169,7 @@ def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> 
                 if batch is None or run.used >= limit:
                     return best, error, False
                 returns.append(batch.returns)
+                yield run.pause()
             values = (1.0 - run.task.gamma) * np.concatenate(returns)
             mean, error = float(values.mean()), float(values.std() / math.sqrt(len(values)))
             if mean <= best + 2.0 * error:

@@ -7,9 +7,9 @@ An optimizer touches the world through `World` alone: it restarts (by the reset 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset, as_roll_in
 from curious_explorer.worlds.world import World
 
+Result = TypeVar("Result")
 Watch = Callable[[KnownPolicy, int], None]
 """Sees a policy and the samples used so far."""
 
@@ -108,6 +109,55 @@ class RoundOptimizer(Protocol):
         ``start`` is the policy of the round before, and ``effort`` (1, 2, 4, ...) says how many times as much to sample
         as usual, because the rounds before brought nothing.
         """
+
+
+class Measured(NamedTuple):
+    """A policy that was measured from the world's own start."""
+
+    policy: Floats
+    evaluation: Evaluation
+
+
+class Pause(NamedTuple):
+    """Where work that is done in pieces can be left for a while: between two calls of the world."""
+
+    next_steps: float
+    """About how many steps the next piece takes; zero where that is not known."""
+    policy: KnownPolicy | None = None
+    """The policy that is being learned, as it is now; it goes on changing in place. None while nothing is learned."""
+    measured: Measured | None = None
+    """What was measured in the piece before, if anything."""
+
+
+Pieces = Generator[Pause, None, Result]
+"""Work that is done whenever somebody asks for the next `Pause`; what comes of it is returned at the end."""
+
+
+def complete(pieces: Pieces[Result]) -> Result:
+    """Do all of the work, and return what comes of it."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+@runtime_checkable
+class ResumableOptimizer(Protocol):
+    """An optimizer whose learning can be left after each batch of episodes, and gone on with later."""
+
+    def learn_in_pieces(
+        self,
+        world: World,
+        reset: Reset | RollIn | None,
+        *,
+        gamma: float,
+        reward: Reward | None = None,
+        budget: int | None = None,
+        watch: Watch | None = None,
+    ) -> Pieces[OptimizerResult]:
+        """What a call of the optimizer does, in pieces."""
 
 
 def check_budget(budget: int | None) -> int | None:
