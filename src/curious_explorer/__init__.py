@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from curious_explorer.exact.max_visitation import max_visitation as max_visitation
     from curious_explorer.exact.optimal import solve as solve
     from curious_explorer.exact.visitation import visitation as visitation
+    from curious_explorer.explorers.anytime import AnytimeResult as AnytimeResult
+    from curious_explorer.explorers.anytime import learn as learn
     from curious_explorer.explorers.curious_explorer import explore as explore
     from curious_explorer.explorers.exploration import Exploration as Exploration
     from curious_explorer.explorers.frontier import Frontier as Frontier
@@ -47,7 +49,7 @@ __version__ = "0.1.0"
 
 _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
-    "explorers": ("Exploration", "Frontier", "explore"),
+    "explorers": ("AnytimeResult", "Exploration", "Frontier", "explore", "learn"),
     "gym": (
         "Cells",
         "FunctionCells",

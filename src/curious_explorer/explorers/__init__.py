@@ -4,6 +4,7 @@
 The others are listed in `methods`.
 """
 
+from curious_explorer.explorers.anytime import AnytimeResult, learn
 from curious_explorer.explorers.curious_explorer import CuriousExplorer, explore
 from curious_explorer.explorers.exact_visits import ExactVisits
 from curious_explorer.explorers.exploration import Exploration, Explorer, Round
@@ -13,6 +14,7 @@ from curious_explorer.explorers.visits import FreshVisits, LearningVisits, Occup
 from curious_explorer.learners.improve import improve
 
 __all__ = [
+    "AnytimeResult",
     "CuriousExplorer",
     "ExactVisits",
     "Exploration",
@@ -25,6 +27,7 @@ __all__ = [
     "constant",
     "explore",
     "improve",
+    "learn",
     "linear",
     "paper_linear",
 ]

@@ -144,7 +144,7 @@ def complete(pieces: Pieces[Result]) -> Result:
 
 
 @runtime_checkable
-class ResumableOptimizer(Protocol):
+class ResumableOptimizer(Optimizer, Protocol):
     """An optimizer whose learning can be left after each batch of episodes, and gone on with later."""
 
     def learn_in_pieces(
