@@ -1,11 +1,13 @@
 """Exploring and learning at the same time (`learn`), beside learning alone and exploring first: samples to 0.95 of V*.
 
     python -m benchmarks.anytime --seeds 10
+    python -m benchmarks.anytime --seeds 10 --measured-alike
     python -m benchmarks.anytime --problems dcl/20,river/6 --optimizers trpo --seeds 3
 
 A method counts as there when the policy that it would hand out is first worth 0.95 of the best value from the start,
 exactly. Plain learning and exploring first hand out the best policy that they measured after a cycle, and before the
-first one is over the policy as it is: what a call with a budget would hand out. Every step is counted. The factor is
+first one is over the policy as it is: what a call with a budget would hand out. With ``--measured-alike`` they are
+measured between cycles as often as `learn` measures, and hand out what it would. Every step is counted. The factor is
 the median of `learn` over the better of the other two's medians. Nobody is waited for longer than `--most` steps, plain
 learning no longer than twice what exploring first took.
 """
@@ -25,6 +27,7 @@ from rich.table import Table
 
 from benchmarks.robustness import FIRST_SEED, GAMMA, OPTIMIZERS, SOLVED, problem
 from curious_explorer import FiniteMDP, TabularWorld, evaluate, learn, solve
+from curious_explorer.explorers.anytime import EXPLORE_FIRST, PLAIN, InTurns
 from curious_explorer.explorers.curious_explorer import CuriousExplorer
 from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.actor_critic import ActorCritic
@@ -37,6 +40,7 @@ PROBLEMS = (
     "garnet/100",
 )
 MOST = 20_000_000
+ANYTIME = "anytime"
 
 
 class DoneError(Exception):
@@ -100,25 +104,27 @@ class Trial:
     anytime: float
 
 
-def run(job: tuple[str, str, int, int]) -> Trial:
+def run(job: tuple[str, str, int, int, bool]) -> Trial:
     """All three for one seed; a function of the module, so that worker processes can find it."""
-    name, optimizer_name, seed, most = job
+    name, optimizer_name, seed, most, alike = job
     mdp = problem(name, seed)
 
     def samples_of(method: str, limit: float) -> float:
         world, watching, optimizer = TabularWorld(mdp, seed=seed), Watching(mdp, limit), OPTIMIZERS[optimizer_name]()
         try:
-            if method == "anytime":
+            if method == ANYTIME:
                 learn(world, optimizer, gamma=GAMMA, samples=int(limit), watch=watching)
+            elif alike:
+                InTurns(world, optimizer, GAMMA, int(limit), watching, processes=(method,)).run()
             else:
-                run_alone(world, optimizer, watching, limit, explore_first=method == "explore first")
+                run_alone(world, optimizer, watching, limit, explore_first=method == EXPLORE_FIRST)
         except DoneError:
             pass
         return watching.samples
 
-    explore_first = samples_of("explore first", most)
-    plain = samples_of("plain", min(most, 2 * explore_first))
-    return Trial(name, optimizer_name, seed, plain, explore_first, samples_of("anytime", most))
+    explore_first = samples_of(EXPLORE_FIRST, most)
+    plain = samples_of(PLAIN, min(most, 2 * explore_first))
+    return Trial(name, optimizer_name, seed, plain, explore_first, samples_of(ANYTIME, most))
 
 
 def table_of(trials: list[Trial], names: list[str], optimizers: list[str]) -> Table:
@@ -148,18 +154,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--most", type=int, default=MOST, help="samples after which nobody is waited for")
+    parser.add_argument("--measured-alike", action="store_true", help="measure the others as often as learn does")
     parser.add_argument("--workers", type=int, default=None, help="processes; one for each core by default")
     parser.add_argument("--out", type=Path, default=None, help="a file for all trials, as JSON lines")
     asked = parser.parse_args()
     names, optimizers = asked.problems.split(","), asked.optimizers.split(",")
     jobs = [
-        (name, optimizer, asked.first_seed + seed, asked.most)
+        (name, optimizer, asked.first_seed + seed, asked.most, asked.measured_alike)
         for name in names
         for optimizer in optimizers
         for seed in range(asked.seeds)
     ]
     for optimizer in optimizers:
-        run(("dcl/5", optimizer, 0, MOST))  # compiled once, before workers share the cache
+        run(("dcl/5", optimizer, 0, MOST, False))  # compiled once, before workers share the cache
     trials = list(make_executor("processes", workers=asked.workers).run(run, jobs))
     if asked.out is not None:
         asked.out.write_text("".join(json.dumps(asdict(one)) + "\n" for one in trials))

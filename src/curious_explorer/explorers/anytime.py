@@ -115,7 +115,7 @@ def learn(
         )
     if getattr(optimizer, "updates", None) is not None:
         raise ValueError(f"optimizer is {optimizer!r}, whose updates are given; expected one that learns while it pays")
-    return _InTurns(world, optimizer, gamma, samples, watch).run()
+    return InTurns(world, optimizer, gamma, samples, watch).run()
 
 
 class _SamplesSpentError(Exception):
@@ -208,11 +208,18 @@ class _Process:
         return pause
 
 
-class _InTurns:
-    """Both processes in one world, and the best policy of both."""
+class InTurns:
+    """Both processes in one world, and the best policy of both; or one of them alone, measured in the same way."""
 
     def __init__(
-        self, world: World, optimizer: ResumableOptimizer, gamma: float, samples: int | None, watch: Watch | None
+        self,
+        world: World,
+        optimizer: ResumableOptimizer,
+        gamma: float,
+        samples: int | None,
+        watch: Watch | None,
+        *,
+        processes: tuple[str, ...] = (PLAIN, EXPLORE_FIRST),
     ) -> None:
         self._world, self._optimizer, self._gamma, self._watch = world, optimizer, gamma, watch
         self._before, self._limited = world.samples, samples is not None
@@ -222,6 +229,8 @@ class _InTurns:
         self._rounds: list[Round] = []
         self._plain = _Process(PLAIN, own, optimizer.learn_in_pieces(own, None, gamma=gamma))
         self._explore_first = _Process(EXPLORE_FIRST, exploring, self._explore_and_learn(exploring))
+        for process in (self._plain, self._explore_first):
+            process.over = process.name not in processes
         self._policy: KnownPolicy = uniform_policy(world)
         self._evaluation: Evaluation | None = None
         self._winner = PLAIN

@@ -8,8 +8,8 @@
         mu_n    = 1/2 D_n + 1/2 rho                           start from where we have learned to go
         pi_{n+1} = opt(r_n, mu_n)                             and learn to reach them
 
-`CuriousExplorer.explore_in_pieces` is that loop. It needs of the world only restart and step, and of the optimizer only that it
-learns.
+`CuriousExplorer.explore_in_pieces` is that loop. It needs of the world only restart and step, and of the optimizer only
+that it learns.
 
 Three things differ from the paper by default.
 
