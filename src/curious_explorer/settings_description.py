@@ -142,7 +142,7 @@ class RunFolder:
         if self.claimed:
             if not resume:
                 raise self.error(
-                    f"{self.path} holds a {self.what} already; add --resume to go on with it, or {self.advice}"
+                    f"{self.path} holds {_with_article(self.what)} already; add --resume to go on with it, or {self.advice}"
                 )
             found = self.settings()
             kept = {name: _larger(found.get(name), wanted[name]) for name in growing}
@@ -150,7 +150,7 @@ class RunFolder:
             difference = None if replace else first_difference(found | same, wanted)
             if difference is not None:
                 raise self.error(
-                    f"{self.path} holds a {self.what} with other settings: {difference}; {self.advice}, or the "
+                    f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, or the "
                     "settings it was made with"
                 )
             for leftover in self.path.rglob(".*.tmp"):
@@ -177,3 +177,7 @@ def _larger(found: Any, wanted: Any) -> Any:
         longer = max(found, wanted, key=len)
         return longer if all(a == b for a, b in zip(found, wanted, strict=False)) else None
     return max(found, wanted) if type(found) is type(wanted) is int else None
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -155,7 +155,7 @@ def test_interrupted_exploration_says_what_is_kept(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("curious_explorer.learners.trpo.TRPO.__call__", interrupted)
+    monkeypatch.setattr("curious_explorer.learners.trpo.TRPO.take_step", interrupted)
     told = call("explore", *CAR, "--out", tmp_path / "run", code=130)
     assert "Interrupted" in told
     assert "the same command goes on" in told

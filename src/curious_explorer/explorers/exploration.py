@@ -134,7 +134,7 @@ class Exploration:
         return self.reset_model.to(state, **settings)
 
     def __repr__(self) -> str:
-        words = "complete" if self.complete else f"{len(self.rounds)} rounds"
+        words = "complete" if self.complete else f"{len(self.rounds)} rounds" if self.rounds else "by counts"
         return f"Exploration({words}, gamma={self.gamma}, samples={self.samples:,})"
 
     @property
