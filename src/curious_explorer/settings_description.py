@@ -142,7 +142,8 @@ class RunFolder:
         if self.claimed:
             if not resume:
                 raise self.error(
-                    f"{self.path} holds {_with_article(self.what)} already; add --resume to go on with it, or {self.advice}"
+                    f"{self.path} holds {_with_article(self.what)} already; add --resume to go on with it, "
+                    f"or {self.advice}"
                 )
             found = self.settings()
             kept = {name: _larger(found.get(name), wanted[name]) for name in growing}
@@ -150,8 +151,8 @@ class RunFolder:
             difference = None if replace else first_difference(found | same, wanted)
             if difference is not None:
                 raise self.error(
-                    f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, or the "
-                    "settings it was made with"
+                    f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, or "
+                    "the settings it was made with"
                 )
             for leftover in self.path.rglob(".*.tmp"):
                 leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed
