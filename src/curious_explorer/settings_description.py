@@ -151,8 +151,8 @@ class RunFolder:
             difference = None if replace else first_difference(found | same, wanted)
             if difference is not None:
                 raise self.error(
-                    f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, or "
-                    "the settings it was made with"
+                    f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, "
+                    "or the settings it was made with"
                 )
             for leftover in self.path.rglob(".*.tmp"):
                 leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed

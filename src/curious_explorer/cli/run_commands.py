@@ -31,7 +31,8 @@ CELLS_HELP = (
 )
 OPTIMIZER_HELP = (
     "Algorithm 2's. On cells: model-based, trpo (the default on a table), reinforce. On observations: ppo, a2c, "
-    "sb3-trpo. Environments are explored by counts (Frontier) where neither this nor anything else of Algorithm 2 is asked for."
+    "sb3-trpo. Environments are explored by counts (Frontier) where neither this nor anything else of Algorithm 2 is "
+    "asked for."
 )
 WELL_BELOW = 0.8
 """An exploration that takes less than this part of its samples has stopped by itself."""
