@@ -217,7 +217,9 @@ class NumbaBackend:
         steps = 0
         for key, portion in zip(keys, portions, strict=True):
             ends, taken = self.walk(prepared, key, portion)
-            counts += np.bincount(ends[ends >= 0], minlength=self._shape[0])  # negative: gave up
+            if prepared.roll_in.targets is not None:
+                ends = ends[ends >= 0]  # the others gave up on their way to a target
+            counts += np.bincount(ends, minlength=self._shape[0])
             steps += taken
         return counts, steps
 
