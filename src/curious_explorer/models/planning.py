@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     cap: Floats
 
 
-class Plan(NamedTuple):
+class PlannedPolicy(NamedTuple):
     """What is best to do, and what it is thought to be worth."""
 
     policy: Floats  # (S, A), ties split evenly
@@ -76,11 +76,11 @@ def problem(
     )
 
 
-def plan(task: Problem, gamma: float, values: Floats, tolerance: float = TOLERANCE) -> Plan:
+def plan(task: Problem, gamma: float, values: Floats, tolerance: float = TOLERANCE) -> PlannedPolicy:
     """The best policy; ``values`` (S,) are where to start from, and are changed to the values of the plan."""
     q = np.zeros(task.rewards.shape)
     iterate(task, gamma, tolerance, values, q)
-    return Plan(even_greedy(q, 2.0 * tolerance), q)
+    return PlannedPolicy(even_greedy(q, 2.0 * tolerance), q)
 
 
 def exploitation(model: CountedModel, reward: Reward | None, gamma: float, values: Floats) -> Floats:
