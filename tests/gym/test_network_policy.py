@@ -11,7 +11,8 @@ from safetensors.numpy import load, save
 
 from curious_explorer.errors import ActionError, ObservationError
 from curious_explorer.gym.actors import ActorCache, RandomStream
-from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation, num_inputs, num_outputs
+from curious_explorer.gym.network_inputs import NetworkInputs, num_inputs
+from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation, num_outputs
 from curious_explorer.worlds.policies import StoredPolicy
 
 torch = pytest.importorskip("torch")
@@ -28,6 +29,13 @@ OBSERVATION_SPACES = {
     "discrete": spaces.Discrete(5),
     "multi_discrete": spaces.MultiDiscrete([3, 2, 4]),
     "bits": spaces.MultiBinary(4),
+}
+COMPOSITE_SPACES = {
+    "dict": spaces.Dict(
+        {"where": BOX, "mission": spaces.Text(5), "deep": spaces.Dict({"n": spaces.Discrete(3, start=2)})}
+    ),
+    "tuple": spaces.Tuple((spaces.Text(3), spaces.MultiBinary(2), spaces.Box(0, 255, (2, 2, 3), np.uint8))),
+    "two rows of numbers": spaces.MultiDiscrete([[2, 3], [4, 2]]),
 }
 ACTION_SPACES = {
     "discrete": spaces.Discrete(4),
@@ -201,13 +209,27 @@ def test_a_file_holds_the_whole_policy(name):
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("name", OBSERVATION_SPACES)
+@pytest.mark.parametrize("name", [*OBSERVATION_SPACES, *COMPOSITE_SPACES])
 def test_a_file_holds_what_a_network_sees(name):
-    policy = example(PAIR, OBSERVATION_SPACES[name])
-    observations = samples_of(OBSERVATION_SPACES[name], 10)
+    space = (OBSERVATION_SPACES | COMPOSITE_SPACES)[name]
+    policy = example(PAIR, space)
+    observations = samples_of(space, 10)
     again = NetworkPolicy.decode(policy.encode())
     assert again.encode() == policy.encode()
     assert np.array_equal(again.rows(observations), policy.rows(observations))
+
+
+def test_parts_are_put_in_a_row_and_those_that_are_no_numbers_are_named():
+    inputs = NetworkInputs(COMPOSITE_SPACES["dict"])
+    seen = {"where": np.float32([1.0, 0.5, -1.0]), "mission": "go", "deep": {"n": 3}}
+    assert [part.name for part in inputs.left_out] == ["mission"]
+    assert inputs.rows([seen]).tolist() == [[0.0, 1.0, 0.0, 1.0, 0.5, -1.0]]  # keys in Gymnasium's order
+    with pytest.raises(ObservationError, match="where"):
+        inputs.rows([{"deep": {"n": 3}}])
+    pixels = np.full((2, 2, 3), 51, np.uint8)
+    assert NetworkInputs(COMPOSITE_SPACES["tuple"]).rows([("a", np.int8([1, 0]), pixels)]).tolist() == [
+        [1.0, 0.0, *[0.2] * 12]
+    ]
 
 
 def rewritten(policy, change_plain=None, change_tensors=None):
@@ -241,6 +263,11 @@ HOSTILE_PLAIN = {
     "a layer too many": lambda plain: plain["layers"].append("none"),
     "a layer too few": lambda plain: plain["layers"].pop(),
     "layers that are no list": lambda plain: plain.update(layers="relu"),
+    "a dict without parts": lambda plain: plain["observations"].update(kind="dict"),
+    "parts that are no pairs": lambda plain: plain.update(observations={"kind": "dict", "parts": [3]}),
+    "parts of another width": lambda plain: plain.update(
+        observations={"kind": "tuple", "parts": [plain["observations"]] * 2}
+    ),
     "a clip of zero": lambda plain: plain["normalisation"].update(clip=0.0),
     "a normalisation that is none": lambda plain: plain.update(normalisation="yes"),
 }
@@ -290,8 +317,8 @@ def test_a_safetensors_file_of_somebody_else_is_refused():
 
 
 def test_observations_and_actions_that_no_network_can_handle_are_refused():
-    with pytest.raises(ObservationError, match="FlattenObservation"):
-        num_inputs(spaces.Dict({"a": BOX}))
+    with pytest.raises(ObservationError, match="TransformObservation"):
+        num_inputs(spaces.Dict({"a": spaces.Text(3)}))
     with pytest.raises(ActionError, match="RescaleAction"):
         num_outputs(spaces.Box(-np.inf, np.inf, (2,)))
     network = example(spaces.Discrete(3))

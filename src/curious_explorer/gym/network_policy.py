@@ -5,8 +5,8 @@ NumPy is what speed demands: roll-ins ask for one action at a time, and one cost
 here, 40 by the same layers in PyTorch, 400 by Stable-Baselines3's ``predict`` (two hidden layers of 64, one thread).
 And a reset model with such policies works where PyTorch is not installed.
 
-Observations become numbers in the way Stable-Baselines3 makes them: a box is flattened (pictures of bytes are divided
-by 255 first), whole numbers become one-hot vectors; then `Normalisation` shifts and scales, as `VecNormalize` does.
+Observations become rows of numbers (see `network_inputs`); then `Normalisation` shifts and scales them, as
+`VecNormalize` does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Singles
 from curious_explorer.errors import ActionError, ObservationError
+from curious_explorer.gym.network_inputs import SEEN, NetworkInputs, is_picture
 from curious_explorer.optional_packages import require
 from curious_explorer.storage import Format, check_header, parse_strictly
 from curious_explorer.validation import check_count
@@ -35,19 +36,6 @@ ACTIVATIONS: dict[str, Callable[[Singles], Singles]] = {
     "relu": lambda values: np.maximum(values, 0.0),
     "none": lambda values: values,
 }
-
-
-def num_inputs(space: spaces.Space[Any]) -> int:
-    """How many numbers an observation becomes; refuses a space whose observations no perceptron can see."""
-    if not isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box, spaces.MultiBinary)) or (
-        isinstance(space, spaces.MultiDiscrete) and len(space.shape) != 1
-    ):
-        raise ObservationError(
-            f"a multilayer perceptron cannot see observations in {space}; put a wrapper around the environment that "
-            "makes a box of them, such as gymnasium.wrappers.FlattenObservation or, for a MiniGrid, "
-            "minigrid.wrappers.ImgObsWrapper, and explore with it in place"
-        )
-    return spaces.flatdim(space)
 
 
 def num_outputs(space: spaces.Space[Any]) -> int:
@@ -63,12 +51,6 @@ def num_outputs(space: spaces.Space[Any]) -> int:
             "number, a row of numbers or bits, or a box with bounds (gymnasium.wrappers.RescaleAction)"
         )
     return spaces.flatdim(space)
-
-
-def is_picture(space: spaces.Space[Any]) -> bool:
-    """Whether observations are pictures of bytes, which are divided by 255."""
-    pixels = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
-    return pixels and bool((space.low == 0).all() and (space.high == 255).all())  # type: ignore[attr-defined]
 
 
 class Normalisation:
@@ -179,7 +161,8 @@ class NetworkPolicy(ObservationPolicy):
         log_std: NDArray[Any] | None = None,
         normalisation: Normalisation | None = None,
     ) -> None:
-        widths = [num_inputs(observation_space), *(layer.weight.shape[1] for layer in layers)]
+        self._inputs = NetworkInputs(observation_space)
+        widths = [self._inputs.width, *(layer.weight.shape[1] for layer in layers)]
         needed = num_outputs(action_space)
         for place, layer in enumerate(layers):
             if layer.weight.shape[0] != widths[place]:
@@ -198,37 +181,11 @@ class NetworkPolicy(ObservationPolicy):
             self._std = np.exp(self.log_std.astype(np.float64))
         if self._std.shape != (needed,) or not np.isfinite(self._std).all():
             raise ValueError(f"the logarithms of the standard deviations are {self.log_std}, expected {needed} numbers")
-        self._whole = isinstance(observation_space, (spaces.Discrete, spaces.MultiDiscrete))
-        self._numbers, self._width = math.prod(observation_space.shape or ()), widths[0]
-        self._divisor = 255.0 if is_picture(observation_space) else 1.0
 
     def rows(self, observations: Sequence[Any]) -> Floats:
         """What the network sees of each observation: its numbers, normalised, shape (N, width)."""
-        space = self.observation_space
-        try:
-            given = np.asarray(observations, dtype=np.float64).reshape(len(observations), -1)
-        except (TypeError, ValueError) as error:
-            raise ObservationError(f"the policy was given {observations[0]!r}, expected {space} ({error})") from None
-        if given.shape[1] != self._numbers:
-            raise ObservationError(
-                f"the policy was given an observation of {given.shape[1]} numbers, expected {space}; it was learned in "
-                "another environment, or under other wrappers"
-            )
-        rows = self._one_hot(given) if self._whole else given
-        if self._divisor != 1.0:
-            rows = rows / self._divisor
+        rows = self._inputs.rows(observations)
         return rows if self.normalisation is None else self.normalisation.apply(rows)
-
-    def _one_hot(self, given: Floats) -> Floats:
-        """A one-hot vector for each whole number, one after another."""
-        space = self.observation_space
-        sizes = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec)
-        numbers = given.astype(np.int64) - space.start
-        if ((numbers < 0) | (numbers >= sizes)).any():
-            raise ObservationError(f"the policy was given {given.tolist()}, expected {space}")
-        rows = np.zeros((len(given), self._width))
-        np.put_along_axis(rows, numbers + np.cumsum(sizes) - sizes, 1.0, axis=1)
-        return rows
 
     def outputs(self, observations: Sequence[Any]) -> Singles:
         """What the network puts out: the parameters of the distributions of actions, shape (N, num_outputs)."""
@@ -328,6 +285,12 @@ def _metadata(content: bytes) -> Any:
 
 def _described(space: Any) -> dict[str, Any]:
     """What is kept of a space: of a box of observations its shape, while the bounds of actions are tensors."""
+    if isinstance(space, spaces.Dict):
+        return {"kind": "dict", "parts": [[key, _described(below)] for key, below in space.spaces.items()]}
+    if isinstance(space, spaces.Tuple):
+        return {"kind": "tuple", "parts": [_described(below) for below in space.spaces]}
+    if not isinstance(space, SEEN):
+        return {"kind": "not_seen"}
     if isinstance(space, spaces.Discrete):
         return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
@@ -338,17 +301,45 @@ def _described(space: Any) -> dict[str, Any]:
     return {"kind": "box", "shape": list(space.shape), "picture": is_picture(space)}
 
 
-def _space(described: Mapping[str, Any]) -> spaces.Space[Any] | None:
-    """The space that was described, which Gymnasium checks; None for a box."""
-    if described["kind"] == "discrete":
+def _width(described: Mapping[str, Any]) -> int:
+    """How many numbers a network sees of what was described; counted before a space is made, which takes its memory."""
+    kind = described["kind"]
+    if kind in ("dict", "tuple"):
+        return sum(_width(below[1] if kind == "dict" else below) for below in described["parts"])
+    if kind == "discrete":
+        return check_count(described["n"], "its count of whole numbers", least=1)
+    if kind == "multi_discrete":
+        return sum(check_count(size, "its counts of whole numbers", least=1) for size in _flat(described["nvec"]))
+    if kind in ("box", "multi_binary"):
+        return math.prod(check_count(size, "its shape of observations", least=0) for size in described["shape"])
+    if kind == "not_seen":
+        return 0
+    raise ValueError(f"unknown kind of space {kind!r}; a newer version of the library may know it")
+
+
+def _flat(sizes: Any) -> list[Any]:
+    return [number for row in sizes for number in _flat(row)] if isinstance(sizes, list) else [sizes]
+
+
+def _space(described: Mapping[str, Any]) -> spaces.Space[Any]:
+    """The space that was described, which Gymnasium checks; what is not seen is any space that no network sees."""
+    kind = described["kind"]
+    if kind == "dict":
+        return spaces.Dict([(str(key), _space(below)) for key, below in described["parts"]])
+    if kind == "tuple":
+        return spaces.Tuple([_space(below) for below in described["parts"]])
+    if kind == "not_seen":
+        return spaces.Text(1)
+    if kind == "discrete":
         return spaces.Discrete(described["n"], start=described["start"])
-    if described["kind"] == "multi_discrete":
+    if kind == "multi_discrete":
         return spaces.MultiDiscrete(described["nvec"], described["dtype"], start=described["start"])
-    if described["kind"] == "multi_binary":
+    if kind == "multi_binary":
         return spaces.MultiBinary(described["shape"])
-    if described["kind"] != "box":
-        raise ValueError(f"unknown kind of space {described['kind']!r}; a newer version of the library may know it")
-    return None
+    shape = tuple(described["shape"])
+    if described["picture"]:
+        return spaces.Box(0, 255, shape, np.uint8)
+    return spaces.Box(-np.inf, np.inf, shape, np.float64)
 
 
 def _assemble(described: Mapping[str, Any], tensors: dict[str, NDArray[Any]]) -> NetworkPolicy:
@@ -369,17 +360,15 @@ def _assemble(described: Mapping[str, Any], tensors: dict[str, NDArray[Any]]) ->
         Layer(tensor(f"layers.{place}.weight", "f4"), tensor(f"layers.{place}.bias", "f4"), str(activation))
         for place, activation in enumerate(described["layers"])
     ]
-    seen = _space(observations)
-    if seen is None:
-        shape = [check_count(size, "its shape of observations", least=1) for size in observations["shape"]]
-        if not layers or math.prod(shape) != len(layers[0].weight):  # before a space is made, which takes its memory
-            raise ValueError(f"its observations have shape {shape}, which its first layer does not take")
-        bounds = (0, 255, shape, np.uint8) if observations["picture"] else (-np.inf, np.inf, shape, np.float64)
-        seen = spaces.Box(*bounds)
-    acted, log_std = _space(actions), None
-    if acted is None:
+    if not layers or _width(observations) != len(layers[0].weight):
+        raise ValueError(f"its observations have {_width(observations)} numbers, which its first layer does not take")
+    seen, log_std = _space(observations), None
+    if actions["kind"] == "box":
         low, high, log_std = tensor("low", None), tensor("high", None), tensor("log_std", "f4")
-        acted = spaces.Box(low, high, dtype=low.dtype.type)
+        acted: spaces.Space[Any] = spaces.Box(low, high, dtype=low.dtype.type)
+    else:
+        _width(actions)  # refuses what is no number
+        acted = _space(actions)
     normalisation = None
     if scale is not None:
         numbers = tensor("mean", "f8"), tensor("variance", "f8")

@@ -18,7 +18,8 @@ from typing import Any
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
-from curious_explorer.gym.network_policy import num_inputs, num_outputs
+from curious_explorer.gym.network_inputs import num_inputs
+from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task, learning_curve
 from curious_explorer.sb3.algorithms import (

@@ -7,7 +7,7 @@ From the inside out:
 - `RollInWrapper`: episodes begin where a reset model's roll-ins end
 - `CheckedEnv`: faults of the environment are told as what they are
 - `TaskEnv`, for an optimizer: the reward to be learned for, its absorbing end, and a horizon of the learner's own
-- `NetworkView`: observations and actions in the form that a multilayer perceptron of Stable-Baselines3 takes
+- `NetworkView`: observations and actions in the form that networks of Stable-Baselines3 take (see `network_view`)
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from curious_explorer.arrays import Floats
 from curious_explorer.errors import EnvironmentFailureError, ObservationError
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation, environment_name
-from curious_explorer.gym.network_policy import is_picture, num_inputs
 from curious_explorer.gym.restart_wrapper import RollInWrapper
 from curious_explorer.gym.time_limits import WithoutTimeLimit
 from curious_explorer.optional_packages import require
+from curious_explorer.sb3.network_view import NUMBERS, NetworkView
 from curious_explorer.worlds.episodes import Reward
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import World
@@ -193,45 +193,6 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return max(own, given) if self._larger else given
 
 
-class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Boxes and bits as vectors of floats, whole numbers counted from zero: what an ``MlpPolicy`` is made for."""
-
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        seen, acted = env.observation_space, env.action_space
-        self._divisor = np.float32(255.0 if is_picture(seen) else 1.0)
-        width = num_inputs(seen)
-        # The least whole numbers; None in boxes and bits, which have none.
-        self._first_seen, self._first_action = (getattr(space, "start", None) for space in (seen, acted))
-        numbers = spaces.Box(-np.inf, np.inf, (width,), dtype=np.float32)
-        self.observation_space = numbers if self._first_seen is None else _from_zero(seen)
-        if self._first_action is not None:
-            self.action_space = _from_zero(acted)
-        self._one = isinstance(acted, spaces.Discrete)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._seen(observation), info
-
-    def step(self, action: Any) -> Any:
-        """Take one action."""
-        if self._first_action is not None:
-            action = action + self._first_action
-        observation, reward, terminated, truncated, info = self.env.step(int(action) if self._one else action)
-        return self._seen(observation), reward, terminated, truncated, info
-
-    def _seen(self, observation: Any) -> Any:
-        if self._first_seen is None:
-            return np.asarray(observation, dtype=np.float32).ravel() / self._divisor
-        return observation - self._first_seen
-
-
-def _from_zero(space: Any) -> spaces.Space[Any]:
-    """The same space of whole numbers, counted from zero."""
-    return spaces.Discrete(space.n) if isinstance(space, spaces.Discrete) else spaces.MultiDiscrete(space.nvec)
-
-
 def make_training_envs(
     make: Callable[[], Env],
     meter: Meter,
@@ -252,7 +213,7 @@ def make_training_envs(
             None.
         task: puts an optimizer's task around an environment, whose time limits are dropped; by default the
             environment's own reward is learned for, within its own time limit.
-        perceptron: whether a multilayer perceptron is to see them, and not another network.
+        perceptron: whether a multilayer perceptron is to see pictures too, however large they are.
         normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
     """
     vectors = require("stable_baselines3.common.vec_env", "sb3")
@@ -266,12 +227,13 @@ def make_training_envs(
         if task is not None:
             env = task(env)
             tasks.append(env)
-        return NetworkView(env) if perceptron else env
+        return NetworkView(env, perceptron=perceptron)
 
     envs = vectors.DummyVecEnv([make_one] * num_envs)
     space = envs.observation_space
-    if normalize and isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        envs = vectors.VecNormalize(envs, norm_obs=True, norm_reward=False)
+    beside = isinstance(space, spaces.Dict) and NUMBERS in space.spaces
+    if normalize and (beside or (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating))):
+        envs = vectors.VecNormalize(envs, norm_obs=True, norm_reward=False, norm_obs_keys=[NUMBERS] if beside else None)
         envs._update_reward = lambda reward: None  # statistics that nobody reads, a tenth of the time of a step
     return envs, tasks
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
@@ -19,6 +18,7 @@ from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.optional_packages import require
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import ROLLOUT, network_policy, quiet_logger, spawned_seed
+from curious_explorer.sb3.network_view import NUMBERS, PERCEPTRON, SpaceView
 from curious_explorer.sb3.training_envs import BudgetSpent, Meter, make_training_envs
 from curious_explorer.sb3.training_settings import TrainingSettings
 
@@ -46,18 +46,18 @@ class Learner:
         example = make_by_id(settings.environment)
         self._spaces = example.observation_space, example.action_space
         example.close()
-        self._network = _network_for(self._spaces[0])
+        self.view = SpaceView(*self._spaces)
         envs, _ = make_training_envs(
             lambda: make_by_id(settings.environment),
             self.meter,
             num_envs=settings.num_envs,
             resets=None if reset_model is None else (reset_model.roll_in, Discretisation.of_reset_model(reset_model)),
-            perceptron=self._network == "MlpPolicy",
+            perceptron=False,
             normalize=settings.normalize,
         )
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)
-        policy = RolloutPolicy if self._network == "MlpPolicy" else self._network
+        policy = RolloutPolicy if self.view.kind == PERCEPTRON else f"{self.view.kind}Policy"
         self.model: Any = settings.algorithm_class()(policy, envs, device="cpu", **settings.arguments())
         self._normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
@@ -86,7 +86,7 @@ class Learner:
 
     def network_policy(self) -> NetworkPolicy | None:
         """The actor as weights and plain data; None for one that is no multilayer perceptron."""
-        if self._network != "MlpPolicy":
+        if self.view.kind != PERCEPTRON:
             return None
         return network_policy(self.model.policy, *self._spaces, self._normalizer)
 
@@ -101,9 +101,10 @@ class Learner:
         return lambda observation: network.act([observation], generator)[0]
 
     def _predict(self, observation: Any, deterministic: bool) -> Any:
-        seen = observation if self._normalizer is None else self._normalizer.normalize_obs(observation)
+        seen = self.view.see(observation)
+        seen = seen if self._normalizer is None else self._normalizer.normalize_obs(seen)
         action, _ = self.model.predict(seen, deterministic=deterministic)
-        return action.item() if isinstance(self._spaces[1], spaces.Discrete) else action
+        return self.view.act(action)
 
     def log(self, numbers: dict[str, float], samples: int) -> None:
         """Write to the TensorBoard log."""
@@ -130,7 +131,7 @@ class Learner:
                 else:
                     plain["optimizer"][f"{number}.{name}"] = value
         if self._normalizer is not None:
-            seen = self._normalizer.obs_rms
+            seen = _statistics(self._normalizer)
             tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
             plain["seen"] = float(seen.count)
         return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
@@ -146,7 +147,7 @@ class Learner:
         groups = self.model.policy.optimizer.state_dict()["param_groups"]
         self.model.policy.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         if self._normalizer is not None:
-            seen = self._normalizer.obs_rms
+            seen = _statistics(self._normalizer)
             seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
             seen.count = float(plain["seen"])
         self.model.num_timesteps = int(plain["learning_steps"])
@@ -158,11 +159,9 @@ def _named(tensors: dict[str, torch.Tensor], beginning: str) -> dict[str, torch.
     return {name.removeprefix(beginning): tensor for name, tensor in tensors.items() if name.startswith(beginning)}
 
 
-def _network_for(space: spaces.Space[Any]) -> str:
-    if isinstance(space, spaces.Dict):
-        return "MultiInputPolicy"
-    pictures = require("stable_baselines3.common.preprocessing", "sb3")
-    return "CnnPolicy" if pictures.is_image_space(space) and min(space.shape[:2]) >= 36 else "MlpPolicy"  # type: ignore[index]
+def _statistics(normalizer: Any) -> Any:
+    """The running mean and variance of the numbers that a network sees."""
+    return normalizer.obs_rms[NUMBERS] if isinstance(normalizer.obs_rms, dict) else normalizer.obs_rms
 
 
 def _logger(folder: str | None) -> Any:
