@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gym_helpers import a_roll_in, counting, random_reset_model, table, uniform
+from layouts_helpers import Signposts
 from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import (
@@ -24,6 +25,7 @@ from curious_explorer import (
 )
 from curious_explorer.explorers.q_learning import EpsilonGreedyQ
 from curious_explorer.explorers.rmax import RMax
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.learners.online import OnlineAgent, QRule, QTable
 from curious_explorer.worlds import episode_accumulator
 from curious_explorer.worlds.roll_in import RollIn
@@ -373,3 +375,22 @@ def test_a_layout_is_the_same_in_every_episode_and_time_limits_end_it_where_aske
     assert "layout" not in other.identity()
     with pytest.raises(ValueError, match="num_envs"):
         GymWorld("MiniGrid-DoorKey-5x5-v0", cells=cells(), layout=3, num_envs=2)
+
+
+def test_states_are_apart_by_layout_and_restarts_draw_one():
+    world = GymWorld(Signposts, cells=HashedCells(100), layouts=[3, 4, 9], seed=1)
+    starts = {world.restart() for _ in range(40)}
+    assert len(starts) == 3
+    assert world.identity()["layouts"] == [3, 4, 9]
+    ends = world.walk(RollIn.from_start(), 60)
+    assert len(set(ends.tolist())) == 3
+    again = GymWorld(Signposts, cells=HashedCells(100), layouts=[3, 4, 9], seed=1)
+    assert [again.restart() for _ in range(3)] == [0, 1, 0]
+    stored = Discretisation.from_stored(world.stored_discretisation())
+    assert stored.description() == world.stored_discretisation().description
+    alone = world.opener(4)()
+    alone.restart()
+    assert alone.identity()["layout"] == 4
+    assert alone.samples == 0
+    with pytest.raises(ValueError, match="layout is 5"):
+        world.opener(5)

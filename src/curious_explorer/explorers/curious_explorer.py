@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from curious_explorer.explorers.checkpoint import Checkpoint
 from curious_explorer.explorers.exploration import Exploration, Explorer, count_starts, uniform_policy
 from curious_explorer.explorers.frontier import Frontier
+from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.explorers.progress import RoundProgress
 from curious_explorer.explorers.rounds import EMPTY, NOTHING_NEW, Round
 from curious_explorer.explorers.sample_budget import SampleAccount, SampleBudget
@@ -113,7 +114,7 @@ def explore(
     """
     check_world(world)
     if optimizer is None:
-        optimizer = Frontier()
+        optimizer = ManyLayouts() if world.layouts else Frontier()
     if isinstance(optimizer, type) or not isinstance(optimizer, Explorer):
         check_optimizer(optimizer)
     if isinstance(optimizer, Explorer):

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,10 @@ LEAST_CHANGE = 1e-4
 """How far a value must move before the states that lead there are looked at, in units of the most."""
 SAVE_EVERY = 50_000
 """Samples between two checkpoints. The episode in progress is given up there, with or without interruption."""
+
+
+Prefer = Callable[[int, list[int]], list[int]]
+"""Given a state of the world and the actions that are worth most to try there, those of them to try first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +131,11 @@ class Frontier:
         gamma = check_gamma(gamma)
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
         folder = None if checkpoint is None else Path(checkpoint)
-        run = _Run(self, world)
+        run = FrontierRun(self, world)
         if folder is not None:
             claim_folder(folder, world, self, gamma, samples)
             found = read_counts(folder)
-            run = run if found is None else _Run.going_on(self, world, found)
+            run = run if found is None else FrontierRun.going_on(self, world, found)
         log = RunLog(world, samples, watch)
         values = np.zeros(world.num_states if watch is not None else 0)
 
@@ -138,8 +143,7 @@ class Frontier:
             return exploitation(run.model.counted(world.num_states), None, gamma, values)
 
         while run.taken < samples and not run.done:
-            if len(run.goals) * samples <= run.taken * MOST_POLICIES:
-                run.remember_goal()
+            run.keep_goals(samples)
             run.step()
             log.samples = run.taken
             if watch is not None and run.taken < samples:
@@ -148,7 +152,7 @@ class Frontier:
                 write_counts(folder, run.counts(gamma))
                 saved = read_counts(folder)
                 assert saved is not None
-                run = _Run.going_on(self, world, saved)  # as a run does that was killed here
+                run = FrontierRun.going_on(self, world, saved)  # as a run does that was killed here
         log.samples = run.taken
         if watch is not None:
             log.show(best, always=True)
@@ -156,8 +160,14 @@ class Frontier:
             write_counts(folder, run.counts(gamma))
         return Exploration.of_counts(run.counts(gamma))
 
+    def begin(self, world: World, found: FrontierCounts | None = None, *, prefer: Prefer | None = None) -> FrontierRun:
+        """An exploration that the caller steps, from the beginning or from what one has found; see `FrontierRun`."""
+        run = FrontierRun(self, world) if found is None else FrontierRun.going_on(self, world, found)
+        run.prefer = prefer
+        return run
 
-class _Run:
+
+class FrontierRun:
     """One exploration: where the agent stands, what it has seen, and what it is up to."""
 
     def __init__(self, settings: Frontier, world: World) -> None:
@@ -179,14 +189,15 @@ class _Run:
         self.goals: list[int] = []
         self.first_reward: int | None = None
         self.done = False
+        self.prefer: Prefer | None = None
 
     @staticmethod
-    def going_on(settings: Frontier, world: World, found: FrontierCounts) -> _Run:
+    def going_on(settings: Frontier, world: World, found: FrontierCounts) -> FrontierRun:
         """The run that saved these counts, with the world put where it stood; bounds and values are found anew."""
         assert found.state is not None
         assert found.world is not None
         world.restore(found.world)
-        run = _Run(settings, world)
+        run = FrontierRun(settings, world)
         run.model, run.goals = found.model, list(found.goals)
         run.taken, run.first_reward, run.done = found.samples, found.first_reward, found.complete
         run._random.bit_generator.state = found.state["random"]
@@ -238,8 +249,10 @@ class _Run:
             position,
         )
 
-    def remember_goal(self) -> None:
-        """Keep the state where the agent is now, or will soon be, for the reset model."""
+    def keep_goals(self, samples: int) -> None:
+        """Keep the state where the agent is now, or will soon be, for the reset model, evenly spaced in samples."""
+        if len(self.goals) * samples > self.taken * MOST_POLICIES:
+            return
         if self._at == NONE:
             self._restart()
         self.goals.append(self._ahead[0][1] if self._ahead and self._ahead[0][1] >= 0 else self._at)
@@ -340,7 +353,7 @@ class _Run:
                     self._restart()
             if way is not None:
                 self._level = level
-                tried = self._one_of(self._search.exits(level, way.goal))
+                tried = self._choose(way.goal, self._search.exits(level, way.goal))
                 actions = [pair % self.model.num_actions for pair in way.pairs]
                 self._ahead = [(tried, NONE), *reversed(list(zip(actions, way.states, strict=True)))]
                 return True
@@ -361,6 +374,11 @@ class _Run:
             self.model, gamma=settings.discount, least=LEAST_CHANGE, backups=settings.backups, every=settings.hold
         )
         self._left = NONE
+
+    def _choose(self, index: int, actions: list[int]) -> int:
+        if self.prefer is not None and len(actions) > 1:
+            actions = self.prefer(self.model.state(index), actions)
+        return self._one_of(actions)
 
     def _one_of(self, actions: list[int]) -> int:
         return actions[0] if len(actions) == 1 else actions[int(self._random.integers(len(actions)))]

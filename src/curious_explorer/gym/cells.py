@@ -9,7 +9,8 @@ from its description (`cells_from_description`).
 - `QuantileCells`: a box cut at the quantiles of the observations of a warm-up, for spaces without bounds;
 - `HashedCells`: one cell for each distinct observation, discovered as they are met;
 - `MiniGridCells`: the symbolic state of a MiniGrid, discovered likewise;
-- `FunctionCells`: the user's function.
+- `FunctionCells`: the user's function;
+- `LayoutCells`: any of these, apart by layout.
 
 Discovered cells are numbered in the order in which they are met, up to a number fixed beforehand. A cell that was never
 met has no number yet, but there is room for it: to the explorer it is a state that was never visited, so that meeting
@@ -54,6 +55,10 @@ class Cells(ABC):
     def parts(self, observation: Any, env: Env | None) -> Mapping[str, Hashable] | None:
         """What an observation's cell is made of, by name, where this map knows; see `World.parts`."""
         return None
+
+    def enter(self, layout: int) -> None:
+        """An episode began in the layout of this seed, for maps that keep layouts apart."""
+        return
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse an observation space that this map cannot be meant for."""
@@ -457,6 +462,48 @@ class MiniGridCells(DiscoveredCells):
         return {"kind": "minigrid", "max_cells": self.count, "things": self._things}
 
 
+class LayoutCells(DiscoveredCells):
+    """The cells of an environment apart by layout: the same place in two layouts is two cells.
+
+    Args:
+        cells: the cells within one layout; cells of a map that discovers none are discovered here.
+        layouts: how many layouts there are.
+    """
+
+    def __init__(self, cells: Cells, layouts: int) -> None:
+        self.cells, self._layouts = cells, check_count(layouts, "layouts", least=1)
+        super().__init__(cells.count if isinstance(cells, DiscoveredCells) else cells.count * layouts)
+        self._layout: int | None = None
+
+    def enter(self, layout: int) -> None:
+        """From now on cells are of this layout."""
+        self._layout = layout
+
+    def key(self, observation: Any, env: Env | None) -> str:
+        """The layout's seed, and what tells the cell from others within the layout."""
+        cells = self.cells
+        within = cells.key if isinstance(cells, DiscoveredCells) else cells.index
+        return f"{self._layout}|{within(observation, env)}"
+
+    def parts(self, observation: Any, env: Env | None) -> Mapping[str, Hashable] | None:
+        """What a cell is made of, the layout among it."""
+        parts = self.cells.parts(observation, env)
+        return None if parts is None else {**parts, "layout": self._layout}
+
+    @property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The user's function."""
+        return self.cells.function
+
+    def check_space(self, space: spaces.Space[Any]) -> None:
+        """Refuse what the cells within a layout refuse."""
+        self.cells.check_space(space)
+
+    def description(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": "layouts", "cells": self.cells.description(), "layouts": self._layouts}
+
+
 def default_cells(space: spaces.Space[Any]) -> Cells:
     """Cells for an observation space for which there is an obvious choice."""
     if isinstance(space, spaces.Discrete):
@@ -487,6 +534,8 @@ def cells_from_description(description: Mapping[str, Any], function: Callable[[A
         if kind == "hashed":
             key = None if description["key"] is None else function or MissingFunction(description["key"])
             return HashedCells(description["max_cells"], width=description["width"], key=key)
+        if kind == "layouts":
+            return LayoutCells(cells_from_description(description["cells"], function), description["layouts"])
         if kind == "function":
             return FunctionCells(function or MissingFunction(description["function"]), description["count"])
     except KeyError as error:

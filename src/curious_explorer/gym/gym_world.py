@@ -14,7 +14,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -24,7 +26,7 @@ from gymnasium.vector import VectorEnv
 from curious_explorer.arrays import Indices
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
-from curious_explorer.gym.cells import Cells, Env, QuantileCells
+from curious_explorer.gym.cells import Cells, Env, LayoutCells, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.rollouts import (
@@ -49,6 +51,8 @@ from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Step, World
 
+MOST_LAYOUTS = 1_000_000
+
 
 class GymWorld(World):
     """A Gymnasium environment as a world of cells and action numbers, with every step counted.
@@ -63,6 +67,8 @@ class GymWorld(World):
         vectorization: "sync" (in this process) or "async" (one process for each), where there are several.
         layout: a seed that every episode is reset with, for environments that draw a new layout at every reset; only
             the layout repeats, other random numbers of the environment go on. None: as the environment likes.
+        layouts: the same for many layouts, one of which every restart draws: seeds, such as ``range(45)``, or anything
+            that gives so many. States are apart by layout; `explore` explores each from its own restart.
         time_limits: whether the environment's own time limits end episodes of single steps, which they do not unless
             asked to.
     """
@@ -77,11 +83,16 @@ class GymWorld(World):
         num_envs: int = 1,
         vectorization: str = "sync",
         layout: int | None = None,
+        layouts: Iterable[int] | None = None,
         time_limits: bool = False,
     ) -> None:
         self.seed = check_seed(seed)
         self._layout = None if layout is None else check_seed(layout)
-        if (layout is not None or time_limits) and num_envs > 1:
+        if layout is not None and layouts is not None:
+            raise ValueError(f"layout is {layout} and layouts are given, too; give one of the two")
+        if layouts is not None:
+            self.layouts = check_layouts(layouts)
+        if (layout is not None or layouts is not None or time_limits) and num_envs > 1:
             raise ValueError(
                 f"num_envs is {num_envs}, but a layout and time limits can be kept in one environment only"
             )
@@ -134,7 +145,11 @@ class GymWorld(World):
             self._make = maker_of(env)
         discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
-            return SingleEnvironment(first, discretisation, layout=self._layout, time_limits=self._time_limits)
+            layouts = self.layouts if self._layout is None else (self._layout,)
+            if self.layouts:
+                apart = LayoutCells(discretisation.cells, len(self.layouts))
+                discretisation = discretisation._replace(cells=apart)
+            return SingleEnvironment(first, discretisation, layouts=layouts, time_limits=self._time_limits)
         make = maker_of(env)
         first.close()
         return make_vector_environment(make, num_envs, vectorization, discretisation)
@@ -190,6 +205,7 @@ class GymWorld(World):
             "digest": hashlib.sha256(content.encode()).hexdigest(),
             "discretisation": description,
             **({} if self._layout is None else {"layout": self._layout}),
+            **({"layouts": list(self.layouts)} if self.layouts else {}),
             **({"time_limits": True} if self._time_limits else {}),
         }
 
@@ -219,8 +235,35 @@ class GymWorld(World):
             )
         return self._make()
 
+    def opener(self, layout: int | None) -> Callable[[], GymWorld]:
+        """What makes a world of one layout with cells of its own, or without any for None; it can be pickled.
+
+        It steps an environment of its own where one can be made, and this world's otherwise. Its steps are its own:
+        see `count_samples`.
+        """
+        if layout is not None and layout not in self.layouts:
+            raise ValueError(f"layout is {layout}, expected one of this world's {len(self.layouts)} layouts")
+        cells = self.discretisation.cells
+        within = cells.cells if isinstance(cells, LayoutCells) else cells
+        env = self._environments
+        assert isinstance(env, SingleEnvironment)
+        return partial(
+            GymWorld,
+            env.env if self._make is None else self._make,
+            cells=within.recalling([], growing=True),
+            actions=self.discretisation.action_set.choices,
+            seed=self.seed if layout is None else int(random.stream_key(np.uint64(self.seed), np.uint64(layout))) >> 33,
+            layout=layout,
+            time_limits=self._time_limits,
+        )
+
+    def observation(self) -> Any:
+        """What the agent sees in the current episode; None where several environments are stepped together."""
+        env = self._environments
+        return env.observations[0] if isinstance(env, SingleEnvironment) else None
+
     def count_samples(self, steps: int) -> None:
-        """Count steps that were taken in an environment from `make_environment`."""
+        """Count steps that were taken in an environment from `make_environment`, or in a world from `opener`."""
         self._other_samples += check_count(steps, "steps")
 
     # Walks and episodes ---------------------------------------------------------------------------------------------
@@ -321,3 +364,17 @@ class GymWorld(World):
         key = int(random.stream_key(np.uint64(self.seed), np.uint64(self.calls)))
         self.calls += 1
         return RandomStream(key), (int(random.walk_key(np.uint64(key), index)) >> 33 for index in itertools.count())
+
+
+def check_layouts(layouts: Iterable[int]) -> tuple[int, ...]:
+    """Seeds of layouts, all different, as a tuple."""
+    try:
+        seeds = tuple(itertools.islice((check_seed(seed) for seed in layouts), MOST_LAYOUTS + 1))
+    except TypeError:
+        raise ValueError(f"layouts is {layouts!r}, expected seeds, such as range(45)") from None
+    if not 1 <= len(seeds) <= MOST_LAYOUTS:
+        raise ValueError(f"there are {len(seeds)} layouts or more, expected from 1 to {MOST_LAYOUTS:,}")
+    twice = [seed for seed, times in Counter(seeds).items() if times > 1]
+    if twice:
+        raise ValueError(f"layouts has the seed {twice[0]} more than once, expected different seeds")
+    return seeds

@@ -94,35 +94,50 @@ class SingleEnvironment(SteppedEnvironments):
     Args:
         env: the environment.
         discretisation: its cells and actions.
-        layout: the seed of every reset; the environment's random numbers go on from where they were.
+        layouts: seeds, one of which every reset draws; the environment's random numbers go on from where they were.
+            None: the environment resets as it likes.
         time_limits: whether single steps end where the environment's time does.
     """
 
     def __init__(
-        self, env: Env, discretisation: Discretisation, *, layout: int | None = None, time_limits: bool = False
+        self,
+        env: Env,
+        discretisation: Discretisation,
+        *,
+        layouts: Sequence[int] = (),
+        time_limits: bool = False,
     ) -> None:
         super().__init__(discretisation, env.observation_space, 1)
         self.env = env
-        self._layout, self._limited = layout, time_limits
-        self._generator: np.random.Generator | None = None  # the environment's, where the layout is fixed
+        self.layouts, self._limited = tuple(layouts), time_limits
+        self._generator: np.random.Generator | None = None  # the environment's, where layouts are given
+        self._drawing: np.random.Generator | None = None  # of layouts
         self._time_limits = TimeLimits(env)
         self.info: dict[str, Any] = {}
         self.terminated = self.truncated = False
 
     def reset(self, index: int = 0, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode."""
+        layout = None if not self.layouts else self._draw_layout(seed)
         try:
-            if self._layout is None:
-                observation, self.info = self.env.reset(seed=seed, options=options)
-            else:
-                observation, self.info = self.env.reset(seed=self._layout, options=options)
-                if seed is not None or self._generator is None:
-                    self._generator = np.random.default_rng(self._layout if seed is None else seed)
-                self.env.unwrapped.np_random = self._generator
+            observation, self.info = self.env.reset(seed=seed if layout is None else layout, options=options)
         except Exception as error:
-            raise self._failure("reset", error) from error
+            event = "reset" if layout is None else f"reset with the seed of layout {layout}"
+            raise self._failure(event, error) from error
+        if layout is not None:
+            if seed is not None or self._generator is None:
+                self._generator = np.random.default_rng(layout if seed is None else seed)
+            self.env.unwrapped.np_random = self._generator
+            self.discretisation.cells.enter(layout)
         self.terminated = self.truncated = False
         self._observe(0, observation, self.env)
+
+    def _draw_layout(self, seed: int | None) -> int:
+        if len(self.layouts) == 1:
+            return self.layouts[0]
+        if seed is not None or self._drawing is None:
+            self._drawing = np.random.default_rng([18, 0 if seed is None else seed])
+        return self.layouts[int(self._drawing.integers(len(self.layouts)))]
 
     def step(self, action: Any) -> EnvironmentStep:
         """Take one step."""

@@ -111,6 +111,10 @@ class GrowingModel:
         """The world's numbers of the states, in the order in which they were met, shape (M,)."""
         return np.array(self._states, dtype=np.int64)
 
+    def state(self, index: int) -> int:
+        """The world's number of one state."""
+        return self._states[index]
+
     @property
     def starts(self) -> dict[int, int]:
         """How many episodes began at each index that is a start."""

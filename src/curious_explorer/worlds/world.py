@@ -32,7 +32,7 @@ sizes, `restart`, `step`, a counter of samples and an `identity`; everything els
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -95,6 +95,8 @@ class World(ABC):
         def samples(self) -> int:
             """How many steps were ever taken: those of roll-ins, episodes, single steps."""
 
+    layouts: tuple[int, ...] = ()
+    """Seeds of the layouts that restarts draw from, in a world that is many side by side."""
     seed: int = 0
     """Where the draws of the plain versions below come from, together with `calls`."""
     calls: int = 0
@@ -234,6 +236,21 @@ class World(ABC):
     def parts(self) -> Mapping[str, Hashable] | None:
         """What the state that the episode stands in is made of, by name; None where that is not known."""
         return None
+
+    def observation(self) -> Any:
+        """What the agent sees now, in a world of observations; None in a world of states."""
+        return None
+
+    def opener(self, layout: int | None) -> Callable[[], World]:
+        """What makes a world of one of the `layouts` alone, with states of its own, or one that draws them as it likes.
+
+        It can be pickled, so that layouts can be explored in other processes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no layouts")
+
+    def count_samples(self, steps: int) -> None:
+        """Count steps that were taken elsewhere for this world: in a world that `opener` made, or by a learner."""
+        raise NotImplementedError(f"{type(self).__name__} counts its own steps alone")
 
     # Runs that are resumed ------------------------------------------------------------------------------------------
 

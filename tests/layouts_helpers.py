@@ -1,0 +1,34 @@
+"""An environment whose layout changes with every episode, small enough to be explored in a few dozen steps."""
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Signposts(gymnasium.Env):
+    """A row of places; in each of them one of three actions goes on, any other goes back to the first.
+
+    Which one it is depends on the layout, and a signpost shows it. The last place pays and ends the episode.
+    """
+
+    def __init__(self, length=5, broken=(), deaf=False, hidden=False):
+        self.observation_space = spaces.MultiDiscrete([length, 3])
+        self.action_space = spaces.Discrete(3)
+        self.length, self.broken, self.deaf, self.hidden = length, broken, deaf, hidden
+        self.place, self.signs = 0, np.zeros(length, dtype=int)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=None if self.deaf else seed)
+        if seed in self.broken:
+            raise KeyError(f"no map of {seed}")
+        self.place = 0
+        self.signs = self.np_random.integers(3, size=self.length)
+        return self.look(), {}
+
+    def look(self):
+        return np.array([self.place, 0 if self.hidden else self.signs[self.place]])
+
+    def step(self, action):
+        self.place = self.place + 1 if action == self.signs[self.place] else 0
+        ended = self.place == self.length - 1
+        return self.look(), float(ended), ended, False, {}
