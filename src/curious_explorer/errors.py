@@ -53,3 +53,11 @@ class ExecutorError(ValueError):
 
 class BackendError(ValueError):
     """A backend that was asked for cannot be used here: no GPU, no driver for it, a package or memory is missing."""
+
+
+class NoRewardWarning(UserWarning):
+    """Nothing that was seen pays, so that starts are spread instead of moving with what is learned."""
+
+
+class UnfinishedEpisodesWarning(UserWarning):
+    """Episodes are never finished, so that starts cannot follow what is learned."""

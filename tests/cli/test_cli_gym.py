@@ -267,11 +267,13 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
 
     from curious_explorer.gym.network_policy import NetworkPolicy
     from curious_explorer.sb3.training import load_progress
+    from curious_explorer.sb3.training_settings import PPO as PPO_SETTINGS
 
     saved = load_progress(tmp_path / "run")
     assert saved is not None
     tensors = saved[0][0]
-    judge = PPO("MlpPolicy", gymnasium.make("MountainCar-v0"), device="cpu").policy
+    network = {"policy_kwargs": PPO_SETTINGS["policy_kwargs"]}
+    judge = PPO("MlpPolicy", gymnasium.make("MountainCar-v0"), device="cpu", **network).policy
     names = [name.removeprefix("policy.") for name in tensors if name.startswith("policy.")]
     judge.load_state_dict({name: tensors[f"policy.{name}"] for name in names})
     network = NetworkPolicy.decode((tmp_path / "run" / "policy.safetensors").read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from curious_explorer.cli.terminal import ProgressLine, interruptible, option, s
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from curious_explorer.resets.moving_starts import StartsProgress
     from curious_explorer.sb3.training import Evaluated, Training
     from curious_explorer.studies.exploration_study import Explored
 
@@ -128,8 +130,15 @@ def train(
     weighting: Annotated[
         str | None,
         option(
-            help="Which rounds to start from: spread (the default; starts as wide apart as they get), average, last; "
-            "or which cells, where a model was counted: uniform, 'near the reward', frontier."
+            help="Of a mixture, which rounds to start from: spread (the default; starts as wide apart as they get), "
+            "average, last; or which cells, where a model was counted: uniform, 'near the reward', frontier."
+        ),
+    ] = None,
+    starts: Annotated[
+        str | None,
+        option(
+            help="adaptive (the default: from the reward back to the environment's own start, as it is learned), "
+            "spread or uniform over the cells that were counted, or mixture: the reset model as it is weighed."
         ),
     ] = None,
     algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
@@ -162,6 +171,7 @@ def train(
 
     from curious_explorer.gym.cell_names import named_function
     from curious_explorer.resets.reset_model import ResetModel
+    from curious_explorer.resets.starts import ADAPTIVE, MIXTURE, can_move
     from curious_explorer.sb3.training import check_fits, train_into
     from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
     from curious_explorer.studies.exploration_study import reset_model_folder
@@ -179,13 +189,21 @@ def train(
         evaluation_episodes=evaluation_episodes,
         deterministic=deterministic,
         hyperparameters=hyperparameters(settings or []),
+        starts=starts or (ADAPTIVE if weighting is None else MIXTURE),
     )
+    if starts is not None and weighting is not None and starts != MIXTURE:
+        raise ValueError(
+            f"--weighting {weighting} says how a mixture is weighed, but --starts is {starts}; leave one out"
+        )
     function = None if cell_function is None else named_function(cell_function)
     resets = None
     if reset_model is not None:
         loaded = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
         resets = loaded
-        if weighting is not None or (loaded.choice is None and len(loaded.visited)):
+        if asked.starts == ADAPTIVE and loaded.choice is None and not can_move(loaded):
+            asked = replace(asked, starts=MIXTURE)
+        mixed = asked.starts == MIXTURE
+        if weighting is not None or (mixed and loaded.choice is None and len(loaded.visited)):
             resets = loaded.weighted(weighting or "spread")
     elif weighting is not None:
         raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
@@ -193,7 +211,8 @@ def train(
     console = Console()
     start = "the environment's own start"
     if resets is not None:
-        start = f"the resets in {reset_model} ({resets.weighting})"
+        how = resets.weighting if asked.starts == MIXTURE else f"{asked.starts} starts"
+        start = f"the resets in {reset_model} ({how})"
     say(
         console,
         f"{algorithm.upper()} on {environment}, from {start}: {samples:,} samples into {out}; interrupted, the same "
@@ -248,8 +267,28 @@ def _show_training(console: Console, training: Training, out: Path) -> None:
         f"{training.samples:,} samples: {training.learning_steps:,} of episodes and "
         f"{training.samples - training.learning_steps:,} of roll-ins. Evaluations took {evaluation_steps:,} steps more."
     )
+    if training.starts is not None:
+        say(console, _told_of_starts(training.starts))
     if training.policy is None:
         words = f"Policy: {out / 'checkpoint.safetensors'} (weights; its network acts with PyTorch only)"
     else:
         words = f"Policy: {training.policy}   (NetworkPolicy.decode; acts with NumPy alone)"
     say(console, words)
+
+
+def _told_of_starts(at: StartsProgress) -> str:
+    """How far starts moved, in a sentence."""
+    if not at.reward_known:
+        return (
+            "No reward was seen while exploring, so starts were spread and did not move: explore further, or say with "
+            "--cells what matters."
+        )
+    if at.level >= at.farthest:
+        return (
+            f"Starts moved all the way back ({at.farthest:.0f} steps from the reward); of the last episodes from the "
+            f"environment's own start {at.own_success:.0%} succeeded."
+        )
+    return (
+        f"Starts moved back to {at.level:.0f} of {at.farthest:.0f} steps from the reward: it was not learned further; "
+        "more samples may help (the same command with a larger --samples goes on)."
+    )

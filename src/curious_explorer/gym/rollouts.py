@@ -9,7 +9,7 @@ chosen cell is repeated until it arrives, for walks and episodes alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -60,9 +60,19 @@ class RollInSampler:
             self._targets.refuse()
 
 
+class ChainSampler(Protocol):
+    """Draws roll-ins, as `RollInSampler` does."""
+
+    def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
+        """A chain of actors with their numbers of steps, the last one first; a `TargetActor` has its limit."""
+
+    def check_misses(self, missed: int) -> None:
+        """Raise an error if so many roll-ins in a row that missed their target are too many."""
+
+
 def reset_by_roll_in(
     env: SingleEnvironment,
-    sampler: RollInSampler,
+    sampler: ChainSampler,
     stream: RandomStream,
     *,
     seed: int | None = None,

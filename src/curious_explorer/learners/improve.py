@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.learners.actor_critic import default_horizon
+from curious_explorer.learners.actor_critic import ActorCritic, default_horizon
+from curious_explorer.learners.moving_starts_world import MovingStartsWorld
 from curious_explorer.learners.optimizer import (
     Evaluation,
     Optimizer,
@@ -18,8 +19,11 @@ from curious_explorer.learners.optimizer import (
     check_learned,
     check_optimizer,
 )
+from curious_explorer.resets.moving_starts import MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.resets.starts import ADAPTIVE, starts_of
 from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.world import EpisodeBatch, World, check_world
 
 EVALUATION_EPISODES = 1_000
@@ -34,6 +38,7 @@ def improve(
     budget: int | None = None,
     evaluation_episodes: int = EVALUATION_EPISODES,
     watch: Watch | None = None,
+    starts: str | MovingStarts = ADAPTIVE,
 ) -> OptimizerResult:
     """Learn for the world's own reward, then measure the policy from the world's own start.
 
@@ -46,6 +51,10 @@ def improve(
         evaluation_episodes: episodes from the start that measure the result, as ``result.evaluation``. Their steps are
             counted by the world and reported there, beside the budget. Zero leaves the measurement out.
         watch: called with the policy and the steps so far, whenever there is a new policy.
+        starts: "adaptive": episodes begin near the reward and move back as they are learned, where the reset model has
+            counts (from `Frontier` and other explorers that count), for optimizers that learn from batches of episodes
+            (`TRPO`, `Reinforce`); else, and with "mixture", in the reset model as it is weighed. "spread" and
+            "uniform": that weighting. See `resets.moving_starts`.
     """
     check_world(world)
     check_optimizer(optimizer)
@@ -60,11 +69,26 @@ def improve(
         reset_model.check_world(world)
     before = world.samples
     watching: dict[str, Any] = {} if watch is None else {"watch": watch}
-    learned = optimizer(world, reset_model, gamma=gamma, budget=budget, **watching)
+    place, reset = _place(world, optimizer, reset_model, starts, gamma)
+    learned = optimizer(place, reset, gamma=gamma, budget=budget, **watching)
     check_learned(learned, world.samples - before, budget)
     if evaluation_episodes == 0:
         return learned
     return replace(learned, evaluation=measure_value(world, learned.policy, gamma=gamma, episodes=evaluation_episodes))
+
+
+def _place(
+    world: World, optimizer: Optimizer, reset_model: ResetModel | None, starts: str | MovingStarts, gamma: float
+) -> tuple[World, ResetModel | RollIn | None]:
+    """Where an optimizer acts, and what it is told about where episodes begin."""
+    if reset_model is None:
+        return world, None
+    if starts == ADAPTIVE and not isinstance(optimizer, ActorCritic):
+        return world, reset_model
+    found = starts_of(reset_model, starts, gamma=gamma)
+    if isinstance(found, MovingStarts):
+        return MovingStartsWorld(world, found, reset_model.roll_in), reset_model
+    return world, reset_model if starts == ADAPTIVE else found
 
 
 def measure_value(world: World, policy: Floats, *, gamma: float, episodes: int) -> Evaluation:

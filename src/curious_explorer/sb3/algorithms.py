@@ -67,6 +67,11 @@ def private_randomness(seed: int, threads: int) -> Iterator[None]:
             random.setstate(python)
 
 
+def largest_divisor(total: int, most: int) -> int:
+    """The largest size, not above ``most``, of batches that a rollout can be cut into evenly."""
+    return max(size for size in range(1, min(total, most) + 1) if total % size == 0)
+
+
 def spawned_seed(*numbers: int) -> int:
     """A seed of 31 bits that belongs to these numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)

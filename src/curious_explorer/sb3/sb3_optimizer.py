@@ -25,6 +25,7 @@ from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, ch
 from curious_explorer.sb3.algorithms import (
     ALGORITHMS,
     algorithm_class,
+    largest_divisor,
     network_policy,
     private_randomness,
     quiet_logger,
@@ -223,14 +224,9 @@ class SB3:
             affordable = budget // (2 * LEAST_UPDATES * num_envs)  # about half of all steps are roll-ins
             arguments["n_steps"] = max(LEAST_STEPS, min(each * arguments["n_steps"], affordable))
         if "batch_size" in DEFAULTS[self.algorithm] and "batch_size" not in self.hyperparameters:
-            arguments["batch_size"] = _largest_divisor(arguments["n_steps"] * num_envs, arguments["batch_size"])
+            arguments["batch_size"] = largest_divisor(arguments["n_steps"] * num_envs, arguments["batch_size"])
         activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[self.activation]
         network: dict[str, Any] = {"net_arch": list(self.net_arch), "activation_fn": activation}
         if self.algorithm != "a2c":  # which has another gradient method; one kernel for all weights is six times faster
             network["optimizer_kwargs"] = {"eps": 1e-5, "fused": True}
         return {**arguments, "gamma": task.gamma, "device": self.device, "policy_kwargs": network}
-
-
-def _largest_divisor(total: int, most: int) -> int:
-    """The largest size, not above ``most``, of batches that a rollout can be cut into evenly."""
-    return max(size for size in range(1, min(total, most) + 1) if total % size == 0)

@@ -25,7 +25,9 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.optional_packages import require
+from curious_explorer.resets.moving_starts import StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.resets.starts import MIXTURE
 from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
@@ -68,6 +70,8 @@ class Training(NamedTuple):
     learning_steps: int
     policy: Path | None
     """The file of the policy; None if it is of a kind that acts only with PyTorch."""
+    starts: StartsProgress | None = None
+    """How far starts moved; None where they do not."""
 
 
 def train_into(
@@ -101,7 +105,8 @@ def train_into(
                 policy = write_atomically(path / POLICY_FILE, network.encode())
         finally:
             learner.close()
-    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy)
+    progress = None if learner.starts is None else learner.starts.progress
+    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy, progress)
 
 
 def _go_on(
@@ -135,6 +140,13 @@ def _go_on(
         evaluated = _evaluate(learner, settings, evaluations)
         numbers = {"evaluation/mean_return": evaluated.mean_return, "evaluation/mean_length": evaluated.mean_length}
         numbers["samples/roll_ins"] = float(evaluated.samples - evaluated.learning_steps)
+        if learner.starts is not None:
+            at = learner.starts.progress
+            numbers |= {
+                "starts/level": at.level,
+                "starts/own_share": at.own_share,
+                "starts/own_success": at.own_success,
+            }
         learner.log(numbers, evaluated.samples)
         save_progress(path, learner.state(), evaluations)
         watch(learner.meter.taken, learner.learning_steps, evaluated)
@@ -185,7 +197,8 @@ def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | Non
     """
     starts = {"reset_model": "none"}
     if reset_model is not None:
-        starts = {"reset_model": fingerprint(reset_model), "weighting": reset_model.weighting}
+        digest = fingerprint(reset_model, counts=settings.starts != MIXTURE or reset_model.choice is not None)
+        starts = {"reset_model": digest, "weighting": reset_model.weighting}
     folder = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError)
     every = settings.interval
     if settings.evaluate_every is None and folder.claimed:
@@ -196,8 +209,8 @@ def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | Non
     return settings
 
 
-def fingerprint(model: ResetModel) -> str:
-    """What tells a reset model from others, but for how its rounds are weighed."""
+def fingerprint(model: ResetModel, *, counts: bool = False) -> str:
+    """What tells a reset model from others, but for how its rounds are weighed; its counts, too, where they matter."""
     discretisation = Discretisation.of_reset_model(model).stored()
     digest = hashlib.sha256(f"{model.gamma} {discretisation.description}".encode())
     for policy in model.policies:
@@ -206,9 +219,10 @@ def fingerprint(model: ResetModel) -> str:
         )
     for cell in discretisation.discovered:
         digest.update(cell.encode())
-    if model.choice is not None and model.model is not None:  # then starts depend on what was counted, too
+    if model.choice is not None:
         choice = model.choice
         digest.update(f"{choice.start_share} {choice.limit} {choice.tries}".encode() + choice.weights.tobytes())
+    if counts and model.model is not None:
         for array in model.model.arrays().values():
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

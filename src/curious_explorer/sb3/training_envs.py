@@ -4,7 +4,7 @@ From the inside out:
 
 - the environment; a world of states is one whose observations are the states' numbers (`WorldEnv`)
 - `MeteredEnv`: every step is paid for, those of roll-ins too, so that training stops at its budget to the step
-- `RollInWrapper`: episodes begin where a reset model's roll-ins end
+- `RollInWrapper`: episodes begin where a reset model's roll-ins end; starts that move are told how episodes went
 - `CheckedEnv`: faults of the environment are told as what they are
 - `TaskEnv`, for an optimizer: the reward to be learned for, its absorbing end, and a horizon of the learner's own
 - `NetworkView`: observations and actions in the form that networks of Stable-Baselines3 take (see `network_view`)
@@ -27,6 +27,7 @@ from curious_explorer.gym.discretisation import Discretisation, environment_name
 from curious_explorer.gym.restart_wrapper import RollInWrapper
 from curious_explorer.gym.time_limits import WithoutTimeLimit
 from curious_explorer.optional_packages import require
+from curious_explorer.resets.moving_starts import MovingStarts
 from curious_explorer.sb3.network_view import NUMBERS, NetworkView
 from curious_explorer.worlds.episodes import Reward
 from curious_explorer.worlds.roll_in import RollIn
@@ -198,7 +199,7 @@ def make_training_envs(
     meter: Meter,
     *,
     num_envs: int,
-    resets: tuple[RollIn, Discretisation] | None = None,
+    resets: tuple[RollIn | MovingStarts, Discretisation] | None = None,
     task: Callable[[Env], TaskEnv] | None = None,
     perceptron: bool = True,
     normalize: bool = True,
@@ -209,7 +210,7 @@ def make_training_envs(
         make: makes an environment.
         meter: pays for their steps.
         num_envs: how many.
-        resets: where episodes begin, and what the policies of that roll-in see and do; the environment's own start if
+        resets: where episodes begin, and what the policies that lead there see and do; the environment's own start if
             None.
         task: puts an optimizer's task around an environment, whose time limits are dropped; by default the
             environment's own reward is learned for, within its own time limit.

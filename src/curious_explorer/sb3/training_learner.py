@@ -16,11 +16,13 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.optional_packages import require
+from curious_explorer.resets.moving_starts import MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.resets.starts import starts_of
 from curious_explorer.sb3.algorithms import ROLLOUT, network_policy, quiet_logger, spawned_seed
 from curious_explorer.sb3.network_view import NUMBERS, PERCEPTRON, SpaceView
 from curious_explorer.sb3.training_envs import BudgetSpent, Meter, make_training_envs
-from curious_explorer.sb3.training_settings import TrainingSettings
+from curious_explorer.sb3.training_settings import LAST_STRETCH, TrainingSettings
 
 if TYPE_CHECKING:
     import torch
@@ -47,11 +49,17 @@ class Learner:
         self._spaces = example.observation_space, example.action_space
         example.close()
         self.view = SpaceView(*self._spaces)
+        begin = None if reset_model is None else starts_of(reset_model, settings.starts)
+        self.starts = begin if isinstance(begin, MovingStarts) else None
+        """Where episodes begin, if that moves with what is learned."""
+        resets = None
+        if reset_model is not None and begin is not None:
+            resets = (begin, Discretisation.of_reset_model(reset_model))
         envs, _ = make_training_envs(
             lambda: make_by_id(settings.environment),
             self.meter,
             num_envs=settings.num_envs,
-            resets=None if reset_model is None else (reset_model.roll_in, Discretisation.of_reset_model(reset_model)),
+            resets=resets,
             perceptron=False,
             normalize=settings.normalize,
         )
@@ -76,6 +84,8 @@ class Learner:
 
     def learn(self, steps: int) -> bool:
         """Learn from about so many steps, a few thousand at most; returns whether the budget sufficed for them."""
+        if self.starts is not None:
+            self.starts.finish(self.meter.left <= LAST_STRETCH * self._settings.samples)
         rollout = self.model.n_steps * self._settings.num_envs
         rollouts = max(1, min(steps, ROLLOUT) // rollout)
         try:
@@ -134,6 +144,8 @@ class Learner:
             seen = _statistics(self._normalizer)
             tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
             plain["seen"] = float(seen.count)
+        if self.starts is not None:
+            plain["starts"] = self.starts.state()
         return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
 
     def restore(self, state: State) -> None:
@@ -150,6 +162,8 @@ class Learner:
             seen = _statistics(self._normalizer)
             seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
             seen.count = float(plain["seen"])
+        if self.starts is not None:
+            self.starts.restore(plain["starts"])
         self.model.num_timesteps = int(plain["learning_steps"])
         self.model._n_updates = int(plain["updates"])
         self.meter.taken = int(plain["samples"])

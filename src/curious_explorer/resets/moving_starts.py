@@ -1,0 +1,494 @@
+"""Starts that move: which start an episode begins in next, decided by what the learner does from there.
+
+Exploring finds the reward once; most starts then teach nothing, being too far from the reward or solved long ago. Here
+episodes begin near the reward and move back towards the environment's own start as fast as the learner follows.
+
+**What the counted model says.** The best plan on the counts (every pair that was never tried being worth the least)
+earns, above the least that a step can pay, W_t(s) in t steps from s, discounted. The *length* of the way from s is the
+t at which half of W(s) is earned: the steps to the goal, where there is one; and it means the same where rewards are
+shaped, several, noisy, or costs that end at the goal. The *distance* of s is by how much its way is longer than the
+shortest one. What an episode from s is expected to return is the plan's return in the steps that the episode may take.
+
+**What the learner says.** An episode succeeds if it returns at least half of that (between the least possible and the
+plan's). Then
+
+- starts are at most `level` away, most of them in the far part of that, the others where success is neither never nor
+  always or is changing; on the way to the reward rather than beside it, where roll-ins are long for nothing;
+- the level grows when three of four of the far episodes succeed: by a little after a struggle, by more and more
+  while everything succeeds at once; it shrinks again where next to nothing does;
+- the environment's own start has a tenth of the episodes, and a growing share as it succeeds itself: when nine of ten
+  episodes from there succeed there are no roll-ins any more, and they come back should that be lost.
+
+Episodes from a start are cut off after a few times its distance. That is a truncation, never a termination: what lies
+beyond is for the critic to value.
+
+Where no reward was seen, starts are spread over levels of distance from the start and do not move. Everything that
+changes is in one array, `MovingStarts.tally`, so that it can be stored, restored and shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from curious_explorer.arrays import Floats, Integers, Mask
+from curious_explorer.models.counted_model import NO_REWARD, CountedModel
+from curious_explorer.models.planning import FINE_TOLERANCE, plan, problem
+from curious_explorer.resets.chosen_states import LEAST_ARRIVAL, LEVELS, reaching_of
+from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.worlds.roll_in import RollIn
+from curious_explorer.worlds.targets import DEFAULT_TRIES, Targets
+
+OWN = -1
+"""The environment's own start, in the place of the number of a start."""
+MOST_STARTS, MOST_NOISY_STARTS = 20_000, 1_000
+"""Of more, evenly spaced ones are taken; where something is random each takes a plan."""
+MOST_STEPS = 20_000
+"""So many steps ahead the plan's returns are looked at."""
+BIN_FACTOR = 1.3
+"""How much further away each bin of distances reaches, in which success is counted."""
+FAST, SLOW = 0.9, 0.98
+"""What is left of earlier episodes at each new one, in the two counts of a bin; their difference is change."""
+LEAST_WEIGHT = 0.02
+"""What a bin weighs in which all is learned, or nothing can be, beside 1/4 for one that succeeds every other time."""
+LEVEL, GROWTH, TRIED, EPISODES, FINISHED, FAR_TRIED, FAR_SOLVED, OWN_TRIED, OWN_SOLVED = range(9)
+"""Places of the tally; the bins follow."""
+SLOTS = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartSettings:
+    """How starts move; one set for all tasks, chosen as `docs/starts.md` says."""
+
+    far: float = 0.6
+    """Starts between this share of the level and the level are its far part."""
+    far_share: float = 0.6
+    """The share of roll-ins that go there."""
+    solved: float = 0.75
+    """The level grows when this share of the far episodes succeeds."""
+    fewest: int = 8
+    """How many far episodes it takes at least to tell."""
+    growth: float = 1.15
+    """By which factor the level grows, and one step more."""
+    own_share: float = 0.1
+    """The least share of episodes from the environment's own start."""
+    own_solved: float = 0.9
+    """From which success from there on there are no roll-ins any more."""
+    cut_factor: float = 3.0
+    cut_spare: int = 20
+    """An episode is cut off after so many times its distance, and so many steps more."""
+
+    def __post_init__(self) -> None:
+        for name in ("far", "far_share", "solved", "own_share", "own_solved"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a share above 0 and at most 1")
+        check_count(self.fewest, "fewest", least=1)
+        check_count(self.cut_spare, "cut_spare", least=1)
+        for name in ("growth", "cut_factor"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 1.0):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a number of at least 1")
+
+
+MEMORY = 0.95
+"""What is left of earlier episodes at each new one, in the counts of far episodes and of those from the own start."""
+BARELY, STRUGGLED = 0.1, 50
+"""Where less than this share of so many far episodes succeeds, the level was too far and shrinks."""
+MOST_GROWTH = 3.0
+EAGER = 1.5
+"""By how much the growth itself grows where a level took hardly more than the fewest episodes."""
+
+
+class StartsProgress(NamedTuple):
+    """How far the starts have moved."""
+
+    level: float
+    """Starts are at most so far away."""
+    farthest: float
+    """The distance of the environment's own start."""
+    own_success: float
+    """Of the last episodes from the environment's own start, the share that succeeded."""
+    own_share: float
+    """The share of episodes that begin there."""
+    episodes: int
+    """How many were told."""
+    finished: bool
+    """Whether all episodes begin at the environment's own start for good."""
+    reward_known: bool
+    """Whether a reward was seen while exploring; if not, starts are spread and do not move."""
+
+
+class Group(NamedTuple):
+    """Starts of a batch whose episodes are told together."""
+
+    name: str  # "own", "far" or "near"
+    share: float  # of the batch
+    roll_in: RollIn
+    planned: float  # the mean discounted return of the plan, from these starts
+    cut: int | None
+
+
+class MovingStarts:
+    """Starts on a counted model, and how the learner fares from them.
+
+    Args:
+        model: what was counted; it must know where the world starts.
+        gamma: the discount of the plan; that of the learner, or of the exploration.
+        settings: how starts move.
+    """
+
+    def __init__(self, model: CountedModel, *, gamma: float, settings: StartSettings | None = None) -> None:
+        self.settings = settings or StartSettings()
+        self.gamma = check_gamma(gamma)
+        self._reaching = reaching = reaching_of(model)
+        ways = _Ways(model, reaching.met, self.gamma)
+        self.reward_known = ways.reward_known
+        steps = reaching.distances_from_starts()[reaching.met]
+        starts = model.starts[reaching.met] / model.starts.sum()
+        # The own start is as far as the farthest of its states from which the reward is known to be reached.
+        own = (starts > 0) & (ways.distance < math.inf)
+        farthest = float(ways.distance[own].max(initial=1.0))
+        self.farthest = farthest if self.reward_known else float(steps.max(initial=0))
+        weights, order = self._weights(ways, steps, model.terminal[reaching.met])
+        chosen = np.flatnonzero(weights > 0.0)
+        chosen = chosen[np.lexsort((chosen, order[chosen]))]
+        most = MOST_STARTS if reaching.deterministic else MOST_NOISY_STARTS
+        chosen = chosen[:: -(-len(chosen) // most) or 1]
+        arrivals = [reaching.arrival(int(state)) for state in reaching.met[chosen]]
+        often = np.array([arrival.probability >= LEAST_ARRIVAL for arrival in arrivals], dtype=np.bool_)
+        chosen = chosen[often]
+        arrivals = [arrival for arrival, kept in zip(arrivals, often, strict=True) if kept]
+        self.states: Integers = reaching.met[chosen]
+        """The states that episodes may start in, nearest to the reward first, shape (n,)."""
+        self.distance: Floats = order[chosen].astype(np.float64)
+        """Of each of them."""
+        self.cut: Integers = np.minimum(
+            self.settings.cut_factor * self.distance + self.settings.cut_spare, MOST_STEPS
+        ).astype(np.int64)
+        """After how many steps an episode from each of them is cut off."""
+        self._arrival = np.array([arrival.probability for arrival in arrivals])
+        self._weight = weights[chosen]
+        self._cumulative = np.concatenate([[0.0], np.cumsum(self._weight)])
+        self.targets: Targets | None = None
+        if len(chosen):
+            limits = [arrival.limit for arrival in arrivals]
+            self.targets = Targets(self.states, limits, reaching.plan, tries=DEFAULT_TRIES)
+        own_cut = int(min(self.settings.cut_factor * self.farthest + self.settings.cut_spare, MOST_STEPS))
+        self._low = ways.least
+        self._expected, own_expected = ways.expected(chosen, self.cut, starts, own_cut)
+        self._own_expected = own_expected, ways.least * own_cut
+        self._planned = ways.planned[chosen]
+        self._own_planned = float(starts @ ways.planned)
+        bins = np.floor(np.log(np.maximum(self.distance, 1.0)) / math.log(BIN_FACTOR)).astype(np.int64)
+        self._bin_of: Integers = bins
+        self._num_bins = int(bins.max(initial=0)) + 1
+        self._bin_start = np.searchsorted(bins, np.arange(self._num_bins + 1))
+        self.tally: Floats = np.zeros(SLOTS + 4 * self._num_bins)
+        """All that changes: level, growth and counts, then for each bin its fast and its slow count of episodes and of
+        those that succeeded."""
+        self.tally[[LEVEL, GROWTH]] = 1.0, self.settings.growth
+        self.guard: AbstractContextManager[Any] = nullcontext()
+        """Held while the tally is changed."""
+
+    def _weights(self, ways: _Ways, steps: Integers, terminal: Mask) -> tuple[Floats, Floats]:
+        """How much each state that was met weighs among those of its distance, and that distance."""
+        can = (steps >= 0) & ~terminal
+        if not self.reward_known:
+            level = np.minimum(LEVELS * steps / (steps.max() + 1e-9), LEVELS - 1).astype(np.int64)
+            share = 1.0 / np.maximum(np.bincount(np.where(can, level, 0), weights=can), 1)
+            return np.where(can, share[np.where(can, level, 0)], 0.0), np.maximum(steps, 1).astype(np.float64)
+        can &= ways.distance <= self.farthest
+        direct = float((steps + ways.distance)[can].min(initial=math.inf))
+        with np.errstate(invalid="ignore"):
+            detour = np.maximum(steps + ways.distance - max(direct, self.farthest), 0.0)
+            near = 0.5 ** (detour / (5.0 + 0.2 * self.farthest))
+        return np.where(can & (near > 0.01), near, 0.0), ways.distance
+
+    # Which start next -------------------------------------------------------------------------------------------------
+
+    def draw(self, uniform: Callable[[], float]) -> int:
+        """The number of the next start, or `OWN`; ``uniform`` gives random numbers in [0, 1)."""
+        share = self.own_share
+        chance = uniform()
+        if chance < share or len(self.states) == 0:
+            return OWN
+        if not self.reward_known:
+            return self._pick(0, len(self.states), uniform())
+        first, last = self._far_part()
+        if (chance - share) < self.settings.far_share * (1.0 - share):
+            return self._pick(first, last, uniform())
+        chances = np.cumsum(self._bin_weights(last))
+        place = int(np.searchsorted(chances, uniform() * chances[-1], side="right"))
+        return self._pick(int(self._bin_start[place]), int(min(self._bin_start[place + 1], last)), uniform())
+
+    def _pick(self, first: int, stop: int, chance: float) -> int:
+        """A start from ``first`` to ``stop`` (exclusive), by weight."""
+        low, high = self._cumulative[first], self._cumulative[stop]
+        place = int(np.searchsorted(self._cumulative, low + chance * (high - low), side="right")) - 1
+        return min(max(place, first), stop - 1)
+
+    def _far_part(self) -> tuple[int, int]:
+        """The first start of the far part of the level, and the one after its last."""
+        level = self.tally[LEVEL]
+        last = max(int(np.searchsorted(self.distance, level, side="right")), 1)
+        first = int(np.searchsorted(self.distance, self.settings.far * min(level, self.distance[last - 1])))
+        return min(first, last - 1), last
+
+    def _bin_weights(self, stop: int) -> Floats:
+        """How much is learned from each bin within the level."""
+        bins = int(self._bin_of[stop - 1]) + 1
+        tried, solved, tried_before, solved_before = self.tally[SLOTS:].reshape(4, -1)[:, :bins]
+        now, before = (solved + 0.5) / (tried + 1.0), (solved_before + 0.5) / (tried_before + 1.0)
+        mass = np.diff(self._cumulative[np.minimum(self._bin_start[: bins + 1], stop)])
+        weights: Floats = np.where(mass > 0.0, LEAST_WEIGHT + now * (1.0 - now) + np.abs(now - before), 0.0)
+        return weights
+
+    @property
+    def own_success(self) -> float:
+        """The share of the last episodes from the own start that succeeded; one more is taken to have failed."""
+        return float(self.tally[OWN_SOLVED] / (self.tally[OWN_TRIED] + 1.0))
+
+    @property
+    def own_share(self) -> float:
+        """The share of episodes that begin at the environment's own start."""
+        if self.tally[FINISHED] or len(self.states) == 0:
+            return 1.0
+        if not self.reward_known:
+            return 0.5
+        least = 0.5 if self.tally[LEVEL] >= self.farthest else self.settings.own_share
+        return min(1.0, max(least, self.own_success / self.settings.own_solved))
+
+    @property
+    def progress(self) -> StartsProgress:
+        """How far the starts have moved."""
+        tally = self.tally
+        return StartsProgress(
+            float(min(tally[LEVEL], self.farthest)),
+            self.farthest,
+            self.own_success,
+            self.own_share,
+            int(tally[EPISODES]),
+            bool(tally[FINISHED]),
+            self.reward_known,
+        )
+
+    # What the learner does from there ---------------------------------------------------------------------------------
+
+    def tell(self, start: int, returned: float) -> None:
+        """Take in how an episode went.
+
+        Args:
+            start: its number, or `OWN`.
+            returned: the sum of its rewards, not discounted.
+        """
+        expected, low = self._own_expected if start == OWN else (self._expected[start], self._low * self.cut[start])
+        self.note(start, _earned(returned, low, expected) >= 0.5)
+
+    def note(self, start: int, success: bool) -> None:
+        """Take in whether an episode succeeded."""
+        with self.guard:
+            tally = self.tally
+            tally[EPISODES] += 1
+            if start == OWN:
+                tally[[OWN_TRIED, OWN_SOLVED]] *= MEMORY
+                tally[[OWN_TRIED, OWN_SOLVED]] += 1, success
+            elif self.reward_known:
+                counts = tally[SLOTS:].reshape(4, -1)[:, self._bin_of[start]]
+                counts *= (FAST, FAST, SLOW, SLOW)
+                counts += (1, success, 1, success)
+                if self.distance[start] >= self.settings.far * min(tally[LEVEL], self.farthest):
+                    self._note_far(success)
+            if self.reward_known and tally[OWN_TRIED] >= self.settings.fewest and self.own_success >= 0.75:
+                tally[LEVEL] = max(tally[LEVEL], self.farthest)
+
+    def _note_far(self, success: bool) -> None:
+        """Count a far episode, and change the level where that is due."""
+        tally, settings = self.tally, self.settings
+        tally[[FAR_TRIED, FAR_SOLVED]] *= MEMORY
+        tally[[FAR_TRIED, FAR_SOLVED]] += 1, success
+        tally[TRIED] += 1
+        share = tally[FAR_SOLVED] / tally[FAR_TRIED]
+        if tally[TRIED] >= settings.fewest and share >= settings.solved and tally[LEVEL] < self.farthest:
+            at_once = tally[TRIED] <= 1.5 * settings.fewest
+            tally[LEVEL] = tally[LEVEL] * tally[GROWTH] + 1.0
+            tally[GROWTH] = min(EAGER * tally[GROWTH], MOST_GROWTH) if at_once else settings.growth
+        elif tally[TRIED] >= STRUGGLED and share < BARELY and tally[LEVEL] > 1.0:
+            tally[LEVEL] = max(1.0, (min(tally[LEVEL], self.farthest) - 1.0) / max(tally[GROWTH], settings.growth))
+            tally[GROWTH] = settings.growth
+        else:
+            return
+        tally[[TRIED, FAR_TRIED, FAR_SOLVED]] = 0.0
+
+    def cut_of(self, start: int) -> float:
+        """After how many steps an episode from a start is cut off; infinite from the environment's own.
+
+        Nor is it where rewards come so soon that no start is further away than another.
+        """
+        known = start != OWN and self.reward_known and self.farthest > 1.0
+        return float(self.cut[start]) if known else math.inf
+
+    def finish(self, finished: bool = True) -> None:
+        """From now on all episodes begin at the environment's own start: the last stretch of a training."""
+        with self.guard:
+            self.tally[FINISHED] = float(finished)
+
+    # Batches of episodes whose starts are not told apart --------------------------------------------------------------
+
+    def groups(self) -> list[Group]:
+        """The starts of a batch of episodes, in groups that are told together by `tell_group`."""
+        share = self.own_share
+        own = Group("own", share, RollIn.from_start(), self._own_planned, None)
+        if share >= 1.0 or self.targets is None:
+            return [own]
+        if not self.reward_known:
+            return [own, self._group("near", 1.0 - share, self._weight)]
+        first, last = self._far_part()
+        far, near = np.zeros(len(self.states)), np.zeros(len(self.states))
+        far[first:last] = self._weight[first:last]
+        for place, weight in enumerate(self._bin_weights(last).tolist()):
+            part = slice(int(self._bin_start[place]), min(int(self._bin_start[place + 1]), last))
+            near[part] = weight * self._weight[part] / max(self._weight[part].sum(), 1e-300)
+        parts = [("far", self.settings.far_share, far), ("near", 1.0 - self.settings.far_share, near)]
+        return [own, *(self._group(name, (1.0 - share) * part, weights) for name, part, weights in parts if part > 0)]
+
+    def _group(self, name: str, share: float, weights: Floats) -> Group:
+        """Roll-ins so that what arrives is distributed by the weights."""
+        goals = np.flatnonzero(weights)
+        wanted = weights[goals] / weights[goals].sum()
+        drawn = wanted / self._arrival[goals]
+        chains = np.zeros((len(goals), 2), dtype=np.int64)
+        roll_in = RollIn((), (), drawn / drawn.sum(), chains, targets=self.targets, goals=goals)
+        cut = int(self.cut[goals].max()) if self.reward_known and self.farthest > 1.0 else None
+        return Group(name, share, roll_in, float(wanted @ self._planned[goals]), cut)
+
+    def tell_group(self, group: Group, returns: Floats, low: float) -> None:
+        """Take in the discounted returns of a group's episodes; ``low`` is the least that an episode may return."""
+        if group.name == "near":
+            return
+        success = np.clip((returns - low) / max(group.planned - low, NO_REWARD), 0.0, 1.0) >= 0.5
+        with self.guard:
+            level = float(self.tally[LEVEL])
+            for solved in success.tolist():
+                if group.name == "own":
+                    self.note(OWN, solved)
+                elif self.reward_known and self.tally[LEVEL] == level:  # the others began on the level before
+                    self.tally[EPISODES] += 1
+                    self._note_far(solved)
+
+    @property
+    def least_reward(self) -> float:
+        """The least that a step was seen to pay, or nothing."""
+        return self._low
+
+    # Storing ----------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Where the starts stand, as plain data."""
+        return {"tally": self.tally.tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back, or on, to a `state` of starts on the same counts."""
+        tally: Sequence[float] = state["tally"]
+        if len(tally) != len(self.tally):
+            raise ValueError(
+                f"the state has {len(tally)} numbers, expected {len(self.tally)}: it was stored for starts on other "
+                "counts"
+            )
+        with self.guard:
+            self.tally[:] = tally
+
+    def hold(self, guard: AbstractContextManager[Any], tally: Floats) -> None:
+        """Keep the tally elsewhere, under a guard whose copies find it again as their attribute ``tally``."""
+        self.guard, self.tally = guard, tally
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = isinstance(self.guard, nullcontext)
+        return {name: value for name, value in self.__dict__.items() if own or name != "tally"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "tally" not in state:
+            self.tally = state["guard"].tally
+
+    def __repr__(self) -> str:
+        at = self.progress
+        return f"MovingStarts({len(self.states):,} starts, level {at.level:.3g} of {at.farthest:.3g})"
+
+
+def _earned(returned: float, low: float, expected: float) -> float:
+    """What share a return is of the expected one, above the least possible."""
+    return (returned - low) / max(expected - low, NO_REWARD)
+
+
+class _Ways:
+    """The best plan on a counted model: what it earns from each state that was met, and how soon."""
+
+    def __init__(self, model: CountedModel, met: Integers, gamma: float) -> None:
+        part = model.within(met)
+        tried = part.tries > 0
+        own = part.rewards(None)
+        ends = np.where(part.terminal, part.end_rewards(), 0.0)
+        paid = [*own[tried].tolist(), *ends[part.terminal].tolist()]
+        self.least = min(0.0, min(paid, default=0.0))
+        most = max(paid, default=0.0)
+        span = most - self.least if most > self.least + NO_REWARD else 0.0
+        self.reward_known = span > 0.0
+        self.planned = np.full(len(met), self.least / (1.0 - gamma))
+        self.distance: Floats = np.full(len(met), math.inf)
+        self._own, self._terminal = own, part.terminal
+        if not self.reward_known or len(met) == 0:
+            return
+        # Above the least, in units of the most: what is unknown is worth nothing.
+        shifted = np.where(tried, (own - self.least) / span, 0.0)
+        settled = np.full(part.shape, np.nan)
+        settled[~tried] = 0.0
+        settled[part.terminal] = ((ends[part.terminal] - self.least) / span)[:, None]
+        values = np.zeros(len(met))
+        policy = plan(problem(part, shifted, settled), gamma, values, FINE_TOLERANCE).policy * tried
+        policy[part.terminal] = 0.0
+        total = policy.sum(axis=1, keepdims=True)
+        self._policy = np.divide(policy, total, out=np.zeros_like(policy), where=total > 0.0)
+        rows = part.rows
+        before, action = np.divmod(rows.pairs, part.num_actions)
+        chances = part.chances() * self._policy[before, action]
+        self._moves = sparse.csr_array((chances, (before, rows.next_states)), shape=(len(met), len(met)))
+        self.planned = (values * span + self.least) / (1.0 - gamma)
+        lengths = self._lengths((shifted * self._policy).sum(axis=1), values, settled[:, 0], gamma)
+        self.distance = lengths - lengths.min() + 1.0
+        self.reward_known = bool(np.isfinite(lengths).any())
+
+    def _lengths(self, pays: Floats, values: Floats, settled: Floats, gamma: float) -> Floats:
+        """After how many steps half of what the plan earns is earned, shape (M,); infinite where it earns nothing."""
+        lengths = np.full(len(values), math.inf)
+        wanted = 0.5 * values / (1.0 - gamma)
+        waiting = (values > 10.0 * FINE_TOLERANCE) & ~self._terminal
+        ahead = np.zeros(len(values))
+        for step in range(1, MOST_STEPS + 1):
+            if not waiting.any():
+                break
+            ahead[self._terminal] = settled[self._terminal] * (1.0 - gamma ** (step - 1)) / (1.0 - gamma)
+            ahead = pays + gamma * (self._moves @ ahead)
+            there = waiting & (ahead >= wanted * (1.0 - 1e-9))
+            lengths[there] = step
+            waiting &= ~there
+        return lengths
+
+    def expected(self, chosen: Integers, cuts: Integers, starts: Floats, own_cut: int) -> tuple[Floats, float]:
+        """What the plan returns, not discounted, in so many steps: from each chosen state, and from the own start."""
+        expected, own = np.zeros(len(chosen)), 0.0
+        if not self.reward_known:
+            return expected, own
+        pays = np.where(self._terminal, 0.0, (self._own * self._policy).sum(axis=1))
+        ahead = np.zeros(len(pays))
+        for step in range(1, int(max(cuts.max(initial=0), own_cut)) + 1):
+            ahead = pays + self._moves @ ahead
+            now = cuts == step
+            expected[now] = ahead[chosen[now]]
+            if step == own_cut:
+                own = float(starts @ ahead)
+        return expected, own
