@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from curious_explorer.gym.action_set import ActionSet as ActionSet
+    from curious_explorer.gym.automatic_cells import choose_cells as choose_cells
     from curious_explorer.gym.cells import Cells as Cells
     from curious_explorer.gym.cells import DiscreteCells as DiscreteCells
     from curious_explorer.gym.cells import FunctionCells as FunctionCells
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from curious_explorer.gym.cells import MiniGridCells as MiniGridCells
     from curious_explorer.gym.cells import QuantileCells as QuantileCells
     from curious_explorer.gym.cells import default_cells as default_cells
+    from curious_explorer.gym.coded_cells import JointCells as JointCells
+    from curious_explorer.gym.coded_cells import NumberCells as NumberCells
+    from curious_explorer.gym.coded_cells import SymbolCells as SymbolCells
     from curious_explorer.gym.discretisation import Discretisation as Discretisation
+    from curious_explorer.gym.feature_cells import FeatureCells as FeatureCells
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
+    from curious_explorer.gym.picture_cells import PictureCells as PictureCells
     from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
 
 _CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "HashedCells", "MiniGridCells", "QuantileCells")
@@ -29,6 +35,10 @@ _HOME = {
     "GymWorld": "gym_world",
     "RestartWrapper": "restart_wrapper",
     **dict.fromkeys((*_CELLS, "default_cells"), "cells"),
+    **dict.fromkeys(("JointCells", "NumberCells", "SymbolCells"), "coded_cells"),
+    "FeatureCells": "feature_cells",
+    "PictureCells": "picture_cells",
+    "choose_cells": "automatic_cells",
 }
 __all__ = [*_HOME]
 

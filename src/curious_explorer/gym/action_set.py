@@ -65,6 +65,10 @@ class ActionSet:
         """The choices as plain data."""
         return [np.asarray(choice).tolist() for choice in self.choices]
 
+    def describe(self) -> str:
+        """The set in words."""
+        return f"{len(self)} of them" if len(self) > 1 else "a single one"
+
     @staticmethod
     def from_description(choices: Sequence[Any], space: spaces.Space[Any] | None = None) -> ActionSet:
         """A set from its description; with the action space, actions have the space's type."""

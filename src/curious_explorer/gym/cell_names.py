@@ -26,7 +26,6 @@ from curious_explorer.gym.cells import (
     HashedCells,
     MiniGridCells,
     QuantileCells,
-    default_cells,
 )
 
 FORMS = (
@@ -34,11 +33,11 @@ FORMS = (
 )
 
 
-def named_cells(name: str | None, env: Env, *, max_cells: int | None = None) -> Cells:
+def named_cells(name: str | None, env: Env, *, max_cells: int | None = None) -> Cells | None:
     """The cells that a name stands for.
 
     Args:
-        name: see the top of this module; None chooses by the environment.
+        name: see the top of this module; None: a MiniGrid's symbolic state, or None for `GymWorld` to choose.
         env: the environment whose observations are mapped.
         max_cells: how many cells may be discovered (``hash``, ``minigrid``).
     """
@@ -47,7 +46,7 @@ def named_cells(name: str | None, env: Env, *, max_cells: int | None = None) -> 
     if max_cells is not None and kind not in ("hash", "minigrid"):
         raise CellError(f"--max-cells is for cells that are discovered (hash, minigrid), but --cells is {name}")
     if name is None:
-        return MiniGridCells() if hasattr(env.unwrapped, "agent_pos") else default_cells(env.observation_space)
+        return MiniGridCells() if hasattr(env.unwrapped, "agent_pos") else None
     if name == "identity":
         if not isinstance(env.observation_space, spaces.Discrete):
             raise CellError(f"--cells identity is for Discrete observations, but these are {env.observation_space}")

@@ -68,6 +68,10 @@ class Cells(ABC):
     def description(self) -> dict[str, Any]:
         """The map as plain data, its ``kind`` included; discovered cells are not part of it."""
 
+    def describe(self) -> str:
+        """The map in words, as part of a sentence."""
+        return f"{self.count:,} cells ({self.description()['kind']})"
+
     @property
     def function(self) -> Callable[[Any], Any] | None:
         """The user's function in this map, or None; it cannot be stored."""
@@ -108,6 +112,10 @@ class DiscreteCells(Cells):
     def description(self) -> dict[str, Any]:
         """As plain data."""
         return {"kind": "discrete", "count": self.count, "start": self._start}
+
+    def describe(self) -> str:
+        """In words."""
+        return f"each of the {self.count:,} observations is its own"
 
 
 class _BoxCells(Cells):
@@ -164,6 +172,12 @@ class _BoxCells(Cells):
             )
         places = [bisect_right(edges, value) for edges, value in zip(self._edges, values.tolist(), strict=True)]
         return sum(place * stride for place, stride in zip(places, self._strides, strict=True))
+
+    def describe(self) -> str:
+        """In words."""
+        bins = [] if self._edges is None else [str(len(edges) + 1) for edges in self._edges]
+        kind = "quantiles of a warm-up" if isinstance(self, QuantileCells) else "equal bins"
+        return f"a grid of {' x '.join(bins) or 'as yet unknown'} cells, {kind}"
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a space that is no box, or a box of another dimension."""
@@ -292,6 +306,10 @@ class FunctionCells(Cells):
         """As plain data."""
         return {"kind": "function", "count": self.count, "function": _name_of(self._function)}
 
+    def describe(self) -> str:
+        """In words."""
+        return f"{self.count:,} cells by the function {_name_of(self._function)}"
+
 
 class DiscoveredCells(Cells):
     """Cells that are discovered as they are met: a key for each observation, and a number for each key."""
@@ -307,7 +325,10 @@ class DiscoveredCells(Cells):
 
     def index(self, observation: Any, env: Env | None) -> int:
         """The number of the observation's cell; the next free one if it was never met."""
-        key = self.key(observation, env)
+        return self.number(self.key(observation, env))
+
+    def number(self, key: str) -> int:
+        """The number of the cell with this key; the next free one if it was never met."""
         number = self._number.get(key)
         if number is not None:
             return number
@@ -400,6 +421,13 @@ class HashedCells(DiscoveredCells):
         key = None if self._key is None else _name_of(self._key)
         return {"kind": "hashed", "max_cells": self.count, "width": width, "key": key}
 
+    def describe(self) -> str:
+        """In words."""
+        if self._key is not None:
+            return f"one cell for each distinct result of the function {_name_of(self._key)}"
+        rounded = "" if self._width is None else f", rounded to multiples of {self._width.tolist()}"
+        return f"one cell for each distinct observation{rounded}"
+
 
 class MiniGridCells(DiscoveredCells):
     """The symbolic state of a MiniGrid: where the agent is and looks, what it carries, and what it has changed.
@@ -461,6 +489,11 @@ class MiniGridCells(DiscoveredCells):
         """As plain data."""
         return {"kind": "minigrid", "max_cells": self.count, "things": self._things}
 
+    def describe(self) -> str:
+        """In words."""
+        where = ", and where each movable thing lies" if self._things else ""
+        return f"the symbolic state of the MiniGrid: where the agent is and looks, what it carries, the doors{where}"
+
 
 class LayoutCells(DiscoveredCells):
     """The cells of an environment apart by layout: the same place in two layouts is two cells.
@@ -490,10 +523,23 @@ class LayoutCells(DiscoveredCells):
         parts = self.cells.parts(observation, env)
         return None if parts is None else {**parts, "layout": self._layout}
 
+    def recalling(self, discovered: Sequence[str], *, growing: bool) -> Cells:
+        """A copy with these cells discovered, and what they are within a layout."""
+        copied = super().recalling(discovered, growing=growing)
+        assert isinstance(copied, LayoutCells)
+        if isinstance(self.cells, DiscoveredCells):
+            within = dict.fromkeys(key.partition("|")[2] for key in discovered)
+            copied.cells = self.cells.recalling(list(within), growing=growing)
+        return copied
+
     @property
     def function(self) -> Callable[[Any], Any] | None:
         """The user's function."""
         return self.cells.function
+
+    def describe(self) -> str:
+        """In words."""
+        return f"{self.cells.describe()}, apart for each of {self._layouts:,} layouts"
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse what the cells within a layout refuse."""
@@ -517,30 +563,6 @@ def default_cells(space: spaces.Space[Any]) -> Cells:
         "FunctionCells(function, count) for anything else, such as Dict observations. On the command line: --cells "
         "20x20:LOW,LOW:HIGH,HIGH, quantiles:10, hash, minigrid or MODULE:FUNCTION:COUNT"
     )
-
-
-def cells_from_description(description: Mapping[str, Any], function: Callable[[Any], Any] | None = None) -> Cells:
-    """The cells of which `Cells.description` said this; ``function`` is the user's, if they were made by one."""
-    kind = dict(description).get("kind")
-    try:
-        if kind == "discrete":
-            return DiscreteCells(description["count"], description["start"])
-        if kind == "grid":
-            return GridCells(description["bins"], description["low"], description["high"])
-        if kind == "quantiles":
-            return QuantileCells(description["bins"], warm_up=description["warm_up"], edges=description["edges"])
-        if kind == "minigrid":
-            return MiniGridCells(description["max_cells"], things=description["things"])
-        if kind == "hashed":
-            key = None if description["key"] is None else function or MissingFunction(description["key"])
-            return HashedCells(description["max_cells"], width=description["width"], key=key)
-        if kind == "layouts":
-            return LayoutCells(cells_from_description(description["cells"], function), description["layouts"])
-        if kind == "function":
-            return FunctionCells(function or MissingFunction(description["function"]), description["count"])
-    except KeyError as error:
-        raise CellError(f"the description of {kind} cells has no {error}") from None
-    raise CellError(f"unknown kind of cells {kind!r}; a newer version may know it")
 
 
 class MissingFunction:

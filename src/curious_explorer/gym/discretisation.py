@@ -17,7 +17,8 @@ from gymnasium.vector import VectorEnv
 
 from curious_explorer.errors import ResetModelError
 from curious_explorer.gym.action_set import ActionSet
-from curious_explorer.gym.cells import Cells, Env, MissingFunction, cells_from_description, default_cells
+from curious_explorer.gym.cell_descriptions import cells_from_description
+from curious_explorer.gym.cells import Cells, Env, MissingFunction, default_cells
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
 if TYPE_CHECKING:

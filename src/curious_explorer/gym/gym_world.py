@@ -26,7 +26,8 @@ from gymnasium.vector import VectorEnv
 from curious_explorer.arrays import Indices
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
-from curious_explorer.gym.cells import Cells, Env, LayoutCells, QuantileCells
+from curious_explorer.gym.automatic_cells import LOOK, choose_cells
+from curious_explorer.gym.cells import Cells, Env, FunctionCells, LayoutCells, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.rollouts import (
@@ -59,8 +60,9 @@ class GymWorld(World):
 
     Args:
         env: an id, an environment, a function that makes one, or a vector environment that does not reset by itself.
-        cells: from observations to cells: one of `curious_explorer.gym`'s, or None where the choice is obvious
-            (`Discrete` observations, boxes of up to four bounded dimensions).
+        cells: from observations to cells: one of `curious_explorer.gym`'s. None: chosen from the observation space and
+            from a first look whose steps are counted (see `automatic_cells`); `describe` says
+            what came of it. Observations that are whole numbers are their own cells.
         actions: for continuous actions, how many values along each dimension; or a list of actions; None for a default.
         seed: where all of this world's randomness comes from.
         num_envs: how many environments are stepped together.
@@ -71,6 +73,7 @@ class GymWorld(World):
             that gives so many. States are apart by layout; `explore` explores each from its own restart.
         time_limits: whether the environment's own time limits end episodes of single steps, which they do not unless
             asked to.
+        look: the most steps that choosing cells may take.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class GymWorld(World):
         layout: int | None = None,
         layouts: Iterable[int] | None = None,
         time_limits: bool = False,
+        look: int = LOOK,
     ) -> None:
         self.seed = check_seed(seed)
         self._layout = None if layout is None else check_seed(layout)
@@ -96,7 +100,7 @@ class GymWorld(World):
             raise ValueError(
                 f"num_envs is {num_envs}, but a layout and time limits can be kept in one environment only"
             )
-        self._time_limits = bool(time_limits)
+        self._time_limits, self._look = bool(time_limits), check_count(look, "look")
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
             raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
@@ -109,6 +113,8 @@ class GymWorld(World):
             cells = cells.recalling(cells.discovered(), growing=True)
         self.calls = 0
         self._other_samples = 0  # steps that were not taken in `_environments`
+        self.notes: list[str] = []
+        """What was found out when cells were chosen, in sentences."""
         self._make: Callable[[], Env] | None = None
         self._arguments: dict[str, Any] = {}  # what the environment was made with
         if isinstance(env, VectorEnv):
@@ -143,6 +149,8 @@ class GymWorld(World):
         self._arguments = {} if first.spec is None else first.spec.kwargs
         if not isinstance(env, gymnasium.Env) or env.spec is not None:
             self._make = maker_of(env)
+        if cells is None:
+            cells = self._choose_cells(first, actions)
         discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
             layouts = self.layouts if self._layout is None else (self._layout,)
@@ -153,6 +161,16 @@ class GymWorld(World):
         make = maker_of(env)
         first.close()
         return make_vector_environment(make, num_envs, vectorization, discretisation)
+
+    def _choose_cells(self, env: Env, actions: int | Sequence[Any] | None) -> Cells:
+        """Look at the environment and choose; the steps are counted."""
+        bare = Discretisation.of(env, FunctionCells(lambda observation: 0, 1), actions)
+        seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
+        layouts = self.layouts if self._layout is None else (self._layout,)
+        chosen = choose_cells(env, bare, seed, layouts, look=self._look)
+        self.notes = chosen.notes
+        self._other_samples += chosen.steps
+        return chosen.cells
 
     def _fit_quantiles(self, discretisation: Discretisation, env: Env) -> Discretisation:
         """Take the warm-up of cells that are cut at quantiles; its steps are counted."""
@@ -174,6 +192,12 @@ class GymWorld(World):
     def stored_discretisation(self) -> StoredDiscretisation:
         """The discretisation as plain data, with the cells discovered so far."""
         return self.discretisation.stored()
+
+    def describe(self) -> str:
+        """Cells and actions in words, with what was found out when cells were chosen."""
+        cells, action_set = self.discretisation.cells, self.discretisation.action_set
+        taken = f" The look took {self._other_samples:,} steps." if self.notes and self._other_samples else ""
+        return " ".join([f"Cells: {cells.describe()}.", f"Actions: {action_set.describe()}.", *self.notes]) + taken
 
     @property
     def num_states(self) -> int:

@@ -25,6 +25,7 @@ from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.frontier_files import COUNTS_FILE
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
+from curious_explorer.gym.automatic_cells import LOOK
 from curious_explorer.gym.cell_names import named_cells, named_function
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
@@ -53,6 +54,8 @@ NEURAL = {"ppo": "ppo", "a2c": "a2c", "sb3-trpo": "trpo"}
 """Optimizers that see observations, and what Stable-Baselines3 calls them."""
 FRONTIER = "frontier"
 """No optimizer, but an explorer of its own: the default where an environment is stepped in."""
+LOOK_SHARE = 0.2
+"""The most of all samples that choosing cells may take."""
 SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
 MDP_FILE, ROUNDS, RESETS, PICTURE = "mdp.npz", "exploration", "reset_model", "visited"
 ENVIRONMENT_FILE = "environment.json"
@@ -199,12 +202,17 @@ def explore_into(
             f"{settings.environment}: stepping in the environment, {world.num_states:,} cells ({kind}), "
             f"{world.num_actions} actions; "
             + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
+            + ("" if settings.cells is not None else f"\n{world.describe()}")
         )
     _claim(target, world)
     if mdp is not None and not (target / MDP_FILE).is_file():
         mdp.save(target / MDP_FILE)
     beta = default_beta(world.num_states) if settings.beta is None else settings.beta
     left = None if given is None else given - world.samples  # less what finding the cells took
+    if left is not None and left < 1:
+        raise ValueError(
+            f"{given:,} samples are too few: finding the cells took {world.samples:,}; give more, or other --cells"
+        )
     if isinstance(learner, Frontier):
         exploration = learner.explore(world, gamma=gamma, samples=left, checkpoint=target / ROUNDS)
     else:
@@ -229,14 +237,21 @@ def explore_into(
 
 
 def open_world(settings: ExploreSettings) -> GymWorld:
-    """The world of a Gymnasium id, with its cells by name; see `named_cells`."""
-    made = make_by_id(settings.environment)
-    try:
-        cells = named_cells(settings.cells, made, max_cells=settings.max_cells)
-    finally:
-        made.close()
+    """The world of a Gymnasium id, with its cells by name (see `named_cells`), or chosen by a look at it."""
+    cells = None
+    if settings.cells is not None or settings.max_cells is not None or not settings.by_frontier:
+        made = make_by_id(settings.environment)
+        try:
+            cells = named_cells(settings.cells, made, max_cells=settings.max_cells)
+        finally:
+            made.close()
     return GymWorld(
-        settings.environment, cells=cells, actions=settings.actions, seed=settings.seed, num_envs=settings.num_envs
+        settings.environment,
+        cells=cells,
+        actions=settings.actions,
+        seed=settings.seed,
+        num_envs=settings.num_envs,
+        look=LOOK if settings.samples is None else min(LOOK, int(LOOK_SHARE * settings.samples)),
     )
 
 

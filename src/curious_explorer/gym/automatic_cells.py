@@ -1,0 +1,307 @@
+"""Cells chosen by a look at an environment, for every space that Gymnasium has.
+
+    one whole number                        its own cell
+    what a MiniGrid shows of itself         the grid's symbolic state, of which an observation is only a part
+    symbols (whole numbers, few values)     a cell for each distinct content
+    up to `MOST_NUMBERS` numbers            a grid, scaled by what was seen
+    more numbers                            a few features of them, and a cover of what is met
+    pictures                                each distinct one, or made small and grey where too many are distinct
+    several kinds                           a cell for each combination
+    text                                    left out, unless there is nothing else
+
+What is noise or a clock is left out and named (`observation_look`).
+
+**How fine.** Cells are as fine as they can be with not more than one cell for every `STEPS_A_CELL` steps of the look,
+and for pictures by the published criterion of Go-Explore: an even spread over about an eighth as many cells as there
+are steps (Ecoffet et al. 2021, equation 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from curious_explorer.arrays import Floats
+from curious_explorer.errors import CellError
+from curious_explorer.gym.cells import Cells, Env, MiniGridCells, default_cells
+from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.learned_features import fit_features
+from curious_explorer.gym.network_inputs import Part, parts_of
+from curious_explorer.gym.observation_look import LeftOut, Look, left_out, look_around, repeat_walks, table
+from curious_explorer.gym.observation_reader import Numbers, Read
+from curious_explorer.gym.picture_cells import SIZES, PictureCells
+
+LOOK = 1_300
+"""Steps of the look, those of repeated walks included."""
+LEAST_LOOK = 24
+"""Fewer steps tell nothing."""
+MOST_NUMBERS = 8
+"""From more numbers than this features are made."""
+MOST_SYMBOLS = 32
+"""Whole numbers of more different values than this are numbers rather than symbols."""
+ALL_DIFFERENT = 0.5
+"""Symbols and pictures are compared as they are unless more than this share of the look's observations differ."""
+STEPS_A_CELL = 10
+MOST_BINS = 32
+PICTURE_SHARE = 0.125
+"""Of small pictures there should be so many times as many as steps: the published value."""
+SMALLEST_PICTURE = 8
+WIDE_ENOUGH = 0.1
+"""Bounds of a space are believed where what was seen takes up at least this share of them."""
+
+
+class Chosen(NamedTuple):
+    """Cells, and why."""
+
+    cells: Cells
+    notes: list[str]
+    """Sentences about what was left out, and what to know."""
+    steps: int
+    """How many steps the look took."""
+
+
+def choose_cells(
+    env: Env,
+    discretisation: Discretisation,
+    seed: int,
+    layouts: tuple[int, ...] = (),
+    *,
+    look: int = LOOK,
+    max_cells: int = ROOM,
+) -> Chosen:
+    """Cells for an environment.
+
+    Args:
+        env: the environment.
+        discretisation: its actions; its cells are not looked at.
+        seed: of the random actions.
+        layouts: see `GymWorld`.
+        look: the most steps to take.
+        max_cells: the room for cells that are discovered.
+    """
+    space = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        return Chosen(default_cells(space), [], 0)
+    if shows_minigrid(env):
+        note = "An observation of a MiniGrid shows only what is in view, so the grid itself is looked at."
+        return Chosen(MiniGridCells(max_cells, things=True), [note], 0)
+    if look < LEAST_LOOK:
+        raise CellError(
+            f"{look} steps are too few to choose cells for observations in {space}; allow at least {LEAST_LOOK}, or "
+            "give GymWorld cells=..., on the command line --cells"
+        )
+    repeated, steps = repeat_walks(env, discretisation, seed, look // 4)
+    seen = look_around(env, discretisation, look - steps, seed, layouts)
+    chosen = _Choice(space, seen, repeated, max_cells)
+    return Chosen(chosen.cells(), chosen.notes, seen.steps + steps)
+
+
+def shows_minigrid(env: Env) -> bool:
+    """Whether observations are those that a MiniGrid makes of its own, not what a wrapper makes of it."""
+    bare: Any = env.unwrapped
+    return hasattr(bare, "agent_pos") and hasattr(bare, "gen_obs") and env.observation_space == bare.observation_space
+
+
+class _Choice:
+    """One choice of cells, from what was seen."""
+
+    def __init__(
+        self, space: spaces.Space[Any], look: Look, repeated: Sequence[tuple[list[Any], list[Any]]], max_cells: int
+    ) -> None:
+        self._space, self._look, self._max_cells = space, look, max_cells
+        self.notes: list[str] = []
+        self._symbols: list[Read] = []
+        self._numbers: list[tuple[Part, Read]] = []
+        self._pictures: list[tuple[Part, LeftOut]] = []
+        text: list[Part] = []
+        for part in parts_of(space):
+            if isinstance(part.space, spaces.Text):
+                text.append(part)
+                continue
+            out = left_out(part, look, repeated)
+            self._tell(part, out)
+            if len(out.all) < max(1, math.prod(part.space.shape or ())):
+                self._sort(part, out)
+        if text and self._anything:
+            self.notes.append(f"Text is left out: {', '.join(part.name for part in text)}.")
+        elif text:
+            self._symbols = [Read(part.path) for part in text]
+        if not self._anything:
+            raise CellError(
+                f"nothing is left of observations in {space} to tell cells apart by: {' '.join(self.notes)} Give "
+                "GymWorld cells=FunctionCells(function, count), or HashedCells(key=function)"
+            )
+
+    @property
+    def _anything(self) -> bool:
+        return bool(self._symbols or self._numbers or self._pictures)
+
+    def _tell(self, part: Part, out: LeftOut) -> None:
+        """Name what is left out."""
+        whole = max(1, math.prod(part.space.shape or ()))
+        for places, why in (
+            (out.noise, "other values where the same actions are repeated, and each says nothing about the next"),
+            (out.clocks, "up, or down, in every step"),
+        ):
+            if places:
+                which = "all" if len(places) == whole else f"{len(places):,} of {whole:,} elements"
+                shown = (
+                    "" if whole == 1 else f" ({', '.join(map(str, places[:8]))}{', ...' if len(places) > 8 else ''})"
+                )
+                self.notes.append(f"Left out of {part.name}: {which}{shown}, {why}.")
+
+    def _sort(self, part: Part, out: LeftOut) -> None:
+        """Take a part for symbols, numbers or a picture."""
+        size = math.prod(part.space.shape or ())
+        kept = None if not out.all else tuple(place for place in range(size) if place not in set(out.all))
+        read = Read(part.path, kept)
+        if _is_picture(part.space):
+            self._pictures.append((part, out))
+        elif not isinstance(part.space, spaces.Box) or _are_symbols(part, self._look):
+            self._symbols.append(read)
+        else:
+            self._numbers.append((part, read))
+
+    def cells(self) -> Cells:
+        """Cells for all parts together."""
+        members: dict[str, Cells] = {}
+        if self._symbols and self._too_many_symbols():
+            self._make_numbers_of_symbols()
+        if self._symbols:
+            members["symbols"] = SymbolCells(self._symbols, max_cells=self._max_cells)
+        if self._numbers:
+            members["numbers"] = self._number_cells()
+        for part, out in self._pictures:
+            members[part.name] = self._picture_cells(part, out)
+        if len(members) == 1:
+            (cells,) = members.values()
+            return cells
+        return JointCells(members, max_cells=self._max_cells)
+
+    # Symbols --------------------------------------------------------------------------------------------------------
+
+    def _too_many_symbols(self) -> bool:
+        cells = SymbolCells(self._symbols)
+        codes = Counter(cells.code(observation) for observation in self._look.observations)
+        return len(codes) > ALL_DIFFERENT * len(self._look.observations)
+
+    def _make_numbers_of_symbols(self) -> None:
+        """Numbers can be made coarser, symbols cannot."""
+        parts = {part.path: part for part in parts_of(self._space)}
+        boxes = [read for read in self._symbols if _is_numeric(parts[read.path].space)]
+        self._symbols = [read for read in self._symbols if read not in boxes]
+        self._numbers.extend((parts[read.path], read) for read in boxes)
+        if boxes:
+            self.notes.append("Nearly every observation differed from all others, so whole numbers are binned, too.")
+        if self._symbols and self._too_many_symbols():
+            self.notes.append(
+                "Nearly every observation differs from all others, so that exploring by counts will not get far; give "
+                "cells=HashedCells(key=function) with a function that says what matters of an observation."
+            )
+
+    # Numbers --------------------------------------------------------------------------------------------------------
+
+    def _number_cells(self) -> Cells:
+        reads = [read for _, read in self._numbers]
+        numbers = Numbers(reads)
+        seen = np.array([numbers(observation) for observation in self._look.observations])
+        if seen.shape[1] > MOST_NUMBERS:
+            finite = np.where(np.isfinite(seen), seen, 0.0)
+            return fit_features(finite, self._look, reads, STEPS_A_CELL, max_cells=self._max_cells)
+        obvious = self._obvious_grid(seen)
+        if obvious is not None:
+            return obvious
+        bounds = np.concatenate([_bounds(part, read) for part, read in self._numbers])
+        widths = fit_widths(seen, bounds, self._look.steps)
+        return NumberCells(widths.tolist(), reads, max_cells=self._max_cells)
+
+    def _obvious_grid(self, seen: Floats) -> Cells | None:
+        """The grid over a space with bounds, where they are believed and it is not too fine."""
+        (part, read), *others = self._numbers
+        if others or read != Read() or self._symbols or self._pictures:
+            return None
+        try:
+            cells = default_cells(self._space)
+        except CellError:
+            return None
+        space: Any = part.space
+        wide = np.ptp(seen, axis=0) >= WIDE_ENOUGH * (space.high - space.low).ravel()
+        return cells if bool(wide.all()) else None
+
+    # Pictures -------------------------------------------------------------------------------------------------------
+
+    def _picture_cells(self, part: Part, out: LeftOut) -> Cells:
+        seen = self._look.observations
+        most = 255.0 if part.space.dtype == np.uint8 else float(np.max(getattr(part.space, "high", 1.0)))
+        most = most if math.isfinite(most) else max(1.0, float(table(part, seen).max()))
+        given: dict[str, Any] = {"path": part.path, "noise": out.all, "most": most, "max_cells": self._max_cells}
+        exact = PictureCells(None, **given)
+        if len({exact.code(observation) for observation in seen}) <= ALL_DIFFERENT * len(seen):
+            return exact
+        sizes = [(rows, levels) for rows, levels in SIZES if rows <= (part.space.shape or (1,))[0]]
+        fits = [PictureCells(rows, levels, **given) for rows, levels in sizes or SIZES[-1:]]
+        return max(fits, key=lambda cells: picture_fit([cells.code(observation) for observation in seen]))
+
+
+def picture_fit(codes: Sequence[Any]) -> float:
+    """How good cells of pictures are: evenly used, and about `PICTURE_SHARE` as many as pictures (larger is better)."""
+    counts = np.array(list(Counter(codes).values()), dtype=np.float64)
+    if len(counts) < 2:
+        return 0.0
+    shares = counts / counts.sum()
+    evenness = float(-(shares * np.log(shares)).sum() / np.log(len(shares)))
+    return evenness / math.sqrt(abs(len(counts) / (PICTURE_SHARE * len(codes)) - 1.0) + 1.0)
+
+
+def fit_widths(seen: Floats, bounds: Floats, steps: int) -> Floats:
+    """Widths of bins such that what was seen takes up as many cells as it may, shape (numbers,).
+
+    All numbers are cut into equally many bins of what was seen of them, save for the rarest values at either end.
+    """
+    seen = np.where(np.isfinite(seen), seen, np.median(np.where(np.isfinite(seen), seen, 0.0), axis=0))
+    low, high = np.quantile(seen, 0.01, axis=0), np.quantile(seen, 0.99, axis=0)
+    full = np.ptp(seen, axis=0)
+    ranges = np.where(high - low > 1e-9 * np.maximum(1.0, np.abs(high)), high - low, full)
+    still = ranges <= 0.0
+    ranges = np.where(still, np.where(np.isfinite(bounds), bounds, 1.0), ranges)
+    for bins in range(MOST_BINS, 1, -1):
+        places = np.floor(seen / np.where(still, ranges / 4, ranges / bins))
+        if len(np.unique(places, axis=0)) <= max(16.0, steps / STEPS_A_CELL):
+            break
+    return np.asarray(np.where(still, ranges / 4, ranges / bins))
+
+
+def _bounds(part: Part, read: Read) -> Floats:
+    """How far apart the bounds of each number are, shape (numbers,)."""
+    space: Any = part.space
+    low, high = (np.asarray(getattr(space, name, np.zeros(space.shape)), dtype=np.float64) for name in ("low", "high"))
+    with np.errstate(over="ignore"):
+        apart: Floats = np.atleast_1d((high - low).ravel())
+    apart = np.where((apart > 0.0) & (apart < 1e6), apart, np.inf)
+    return apart if read.kept is None else apart[list(read.kept)]
+
+
+def _is_picture(space: spaces.Space[Any]) -> bool:
+    shape = space.shape or ()
+    if not isinstance(space, spaces.Box) or len(shape) not in (2, 3) or min(shape[:2]) < SMALLEST_PICTURE:
+        return False
+    return (len(shape) == 3 and shape[2] in (1, 3, 4)) or space.dtype == np.uint8
+
+
+def _is_numeric(space: spaces.Space[Any]) -> bool:
+    return isinstance(space, (spaces.Box, spaces.MultiDiscrete, spaces.Discrete))
+
+
+def _are_symbols(part: Part, look: Look) -> bool:
+    """Whether all elements of a box are whole numbers of few different values."""
+    values = table(part, look.observations)
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.floor(values)).all()):
+        return False
+    ranges = values.max(axis=0).astype(np.float64) - values.min(axis=0).astype(np.float64)
+    return bool((ranges < MOST_SYMBOLS).all())

@@ -1,0 +1,139 @@
+"""Cells of pictures: each distinct picture, or pictures that look alike when they are made small and grey.
+
+A small picture is the mean over blocks, all colours together, cut into so many levels of grey (Ecoffet et al. 2021,
+"First return, then explore", cells without domain knowledge). Sizes and levels stand in one list, `SIZES`, from the
+finest to the coarsest, so that cells can be made finer or coarser by a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from curious_explorer.errors import CellError
+from curious_explorer.gym.coded_cells import ROOM, CodedCells
+from curious_explorer.gym.observation_reader import UNREADABLE, Read, array_code, check_reads, unreadable
+
+SIZES = (
+    (42, 16),
+    (32, 16),
+    (24, 16),
+    (20, 12),
+    (16, 12),
+    (13, 8),
+    (11, 8),
+    (9, 8),
+    (8, 6),
+    (6, 6),
+    (5, 4),
+    (4, 4),
+    (3, 3),
+)
+"""Rows of small pictures and levels of grey; columns follow from the shape of the picture."""
+
+
+class PictureCells(CodedCells):
+    """One cell for all pictures that are alike when they are made small.
+
+    Args:
+        rows: of the small picture; None: pictures are compared as they are.
+        levels: of grey.
+        path: where the picture is in an observation; by default it is the observation.
+        noise: the elements of the flattened picture that are not looked at.
+        most: what a white pixel is, 255 for bytes and 1 for numbers, as a rule.
+        max_cells: how many cells there may be.
+    """
+
+    def __init__(
+        self,
+        rows: int | None = None,
+        levels: int = 8,
+        *,
+        path: tuple[str | int, ...] = (),
+        noise: Sequence[int] = (),
+        most: float = 255.0,
+        max_cells: int = ROOM,
+    ) -> None:
+        super().__init__(max_cells)
+        if rows is not None and (rows < 1 or not 2 <= levels <= 256):
+            raise CellError(f"{rows} rows and {levels} levels of grey; expected at least one row and 2 to 256 levels")
+        self.rows, self.levels, self.most = rows, int(levels), float(most)
+        self._read = Read(tuple(path))
+        self.noise = tuple(noise)
+        self._mask: NDArray[np.bool_] | None = None
+        self._starts: tuple[tuple[int, ...], NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]] | None = None
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """Where the picture is in an observation."""
+        return self._read.path
+
+    def code(self, observation: Any) -> Hashable:
+        """The small picture, or the picture itself."""
+        try:
+            picture = np.asarray(self._read.of(observation))
+            if self.noise:
+                picture = np.where(self._kept(picture), picture, 0).astype(picture.dtype)
+            if self.rows is None:
+                return array_code(picture)
+            return self.small(picture).tobytes()
+        except UNREADABLE as error:
+            raise unreadable(observation, error) from None
+
+    def small(self, picture: NDArray[Any]) -> NDArray[np.uint8]:
+        """The small picture, shape (rows, columns)."""
+        if self._starts is None or self._starts[0] != picture.shape:
+            self._starts = picture.shape, *self._blocks(picture.shape)
+        _, rows, columns, per_sum = self._starts
+        sums = np.add.reduceat(picture, rows, axis=0, dtype=np.uint32 if picture.dtype == np.uint8 else np.float64)
+        sums = np.add.reduceat(sums.reshape(len(rows), -1), columns, axis=1)
+        grey: NDArray[np.uint8] = (sums * per_sum).astype(np.int64).clip(0, self.levels - 1).astype(np.uint8)
+        return grey
+
+    def _blocks(self, shape: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        """Where blocks begin along rows, and along columns and colours; and what makes a level of a sum."""
+        assert self.rows is not None
+        height, width, colours = shape[0], shape[1], math.prod(shape[2:])
+        rows = np.unique(np.linspace(0, height, min(self.rows, height) + 1).round().astype(np.intp)[:-1])
+        wanted = max(1, min(width, round(self.rows * width / height)))
+        columns = np.unique(np.linspace(0, width, wanted + 1).round().astype(np.intp)[:-1])
+        sizes = np.outer(np.diff([*rows, height]), np.diff([*columns, width]) * colours)
+        return rows, columns * colours, self.levels / (sizes * (self.most + 1e-9 if self.most <= 1 else self.most + 1))
+
+    def _kept(self, picture: NDArray[Any]) -> NDArray[np.bool_]:
+        if self._mask is None:
+            self._mask = np.ones(picture.size, dtype=np.bool_)
+            self._mask[list(self.noise)] = False
+        return self._mask.reshape(picture.shape)
+
+    def check_space(self, space: spaces.Space[Any]) -> None:
+        """Refuse a space that has no picture there."""
+        (part,) = check_reads([self._read], space, "PictureCells")
+        shape = part.space.shape or ()
+        if len(shape) not in (2, 3):
+            raise CellError(f"PictureCells reads {part.name}, which has shape {shape}, expected a picture")
+
+    def description(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "kind": "picture",
+            "rows": self.rows,
+            "levels": self.levels,
+            "path": list(self.path),
+            "noise": list(self.noise),
+            "most": self.most,
+            "max_cells": self.count,
+        }
+
+    def describe(self) -> str:
+        """In words."""
+        name = "picture" if not self.path else f"picture {self._read.name}"
+        without = f", {len(self.noise):,} of its pixels left out" if self.noise else ""
+        if self.rows is None:
+            return f"one cell for each distinct {name}{without}"
+        return f"the {name}, made small ({self.rows} rows) and grey ({self.levels} levels){without}"
