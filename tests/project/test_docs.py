@@ -27,7 +27,15 @@ def test_the_documentation_builds_strictly(tmp_path):
         cwd=ROOT,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    assert (tmp_path / "site" / "paper-map" / "index.html").exists()
+    site = tmp_path / "site"
+    assert (site / "paper-map.html").exists()  # a file of its own, so that links work when it is opened from disk
+    theory = (site / "theory.html").read_text()
+    assert "<math" in theory  # formulas need no script and no network
+    assert "arithmatex" not in theory
+    assert "$$" not in theory
+    for page in site.rglob("*.html"):
+        fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)"', page.read_text())
+        assert not fetched, f"{page.name} fetches {fetched}"
 
 
 @pytest.mark.parametrize("page", ["architecture.md", "paper-map.md", "implementation-details.md"])
