@@ -141,7 +141,7 @@ def train(
             "spread or uniform over the cells that were counted, or mixture: the reset model as it is weighed."
         ),
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="ppo, a2c or trpo.")] = "ppo",
+    algorithm: Annotated[str, typer.Option(help="ppo, a2c, trpo, recurrent-ppo, dqn or sac.")] = "ppo",
     samples: Annotated[int, typer.Option(help="Steps in all, roll-ins included; never exceeded.")] = 300_000,
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/train"),
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.")] = 8,
@@ -149,16 +149,23 @@ def train(
     normalize: Annotated[bool, typer.Option(help="Shift and scale observations by what was seen.")] = True,
     settings: Annotated[
         list[str] | None,
-        option("--set", help="A hyperparameter as Stable-Baselines3 calls it: --set n_steps=64 --set gamma=0.98."),
+        option(
+            "--set",
+            help="A hyperparameter as Stable-Baselines3 calls it: --set n_steps=64 --set net_arch=[128,128] --set "
+            "activation_fn=relu.",
+        ),
     ] = None,
     tensorboard: Annotated[Path | None, option(help="Folder for TensorBoard's logs.")] = None,
     cell_function: Annotated[
         str | None, option(help="module:function, where the reset model's cells were made by one.")
     ] = None,
     evaluate_every: Annotated[
-        int | None, option(help="Samples between two; a twentieth of all by default.", panel=EVALUATING)
+        int | None,
+        option(help="Samples between two; a twentieth of all, or more where episodes are long.", panel=EVALUATING),
     ] = None,
-    evaluation_episodes: Annotated[int, typer.Option(help="Episodes of each.", rich_help_panel=EVALUATING)] = 10,
+    evaluation_episodes: Annotated[
+        int | None, option(help="Episodes of each; 10, or fewer where they are long.", panel=EVALUATING)
+    ] = None,
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -207,7 +214,7 @@ def train(
             resets = loaded.weighted(weighting or "spread")
     elif weighting is not None:
         raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
-    check_fits(environment, resets)  # before anything is announced
+    check_fits(asked.make_env(), resets)  # before anything is announced
     console = Console()
     start = "the environment's own start"
     if resets is not None:

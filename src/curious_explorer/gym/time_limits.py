@@ -41,12 +41,25 @@ class TimeLimits:
             return True
         return any((limit._elapsed_steps or 0) >= limit._max_episode_steps for limit in self._wrappers)
 
+    @property
+    def least(self) -> int | None:
+        """The shortest of the limits; None where there is none."""
+        limits = [int(limit._max_episode_steps) for limit in self._wrappers]
+        if hasattr(self._base, "max_steps"):
+            limits.append(int(self._base.max_steps))
+        return min(limits, default=None)
+
     def restart(self) -> None:
         """Count from zero again."""
         for limit in self._wrappers:
             limit._elapsed_steps = 0
         if self._base_counts:
             self._base.step_count = 0
+
+
+def time_limit_of(env: Env) -> int | None:
+    """After how many steps episodes of this environment end, if it says so."""
+    return TimeLimits(env).least
 
 
 class WithoutTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -15,7 +15,18 @@ from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisat
 from curious_explorer.optional_packages import require
 
 ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
-"""By name: the package and the class."""
+"""Optimizers by name: the package and the class."""
+TRAINABLE = ALGORITHMS | {
+    "dqn": ("stable_baselines3", "DQN"),
+    "sac": ("stable_baselines3", "SAC"),
+    "recurrent-ppo": ("sb3_contrib", "RecurrentPPO"),
+}
+"""What `train` and `solve` know beside."""
+OFF_POLICY = ("dqn", "sac")
+RECURRENT = ("recurrent-ppo",)
+NETWORK_SETTINGS = ("net_arch", "activation_fn")
+"""What is told to the network and not to the algorithm."""
+ACTIVATION_NAMES = {"tanh": "Tanh", "relu": "ReLU"}
 ROLLOUT = 2_048
 """Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
 DECIDED_HERE = {
@@ -29,15 +40,31 @@ def algorithm_class(name: str, hyperparameters: Iterable[str], elsewhere: Mappin
 
     ``elsewhere`` says of some arguments what to use instead.
     """
-    package, kind = ALGORITHMS[name]
+    package, kind = TRAINABLE[name]
     found = getattr(require(package, "sb3"), kind)
-    elsewhere = {} if elsewhere is None else elsewhere
+    elsewhere = {"policy_kwargs": " and ".join(NETWORK_SETTINGS)} if elsewhere is None else elsewhere
     known = set(inspect.signature(found.__init__).parameters) - DECIDED_HERE - set(elsewhere) - {"self"}
     for given in hyperparameters:
         if given in elsewhere:
             raise ValueError(f"hyperparameters has {given!r}, which is not taken from there; use {elsewhere[given]}")
         if given not in known:
             raise ValueError(f"{name} has no hyperparameter {given!r}; expected {', '.join(sorted(known))}")
+    return found
+
+
+def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What Stable-Baselines3 calls ``policy_kwargs``, from `NETWORK_SETTINGS` as plain data."""
+    found = dict(given)
+    widths = found.get("net_arch")
+    if widths is not None and not (
+        isinstance(widths, list) and all(isinstance(width, int) and width > 0 for width in widths)
+    ):
+        raise ValueError(f"net_arch is {widths!r}, expected a list of widths of hidden layers, such as [128,128]")
+    if "activation_fn" in found:
+        name = str(found["activation_fn"]).lower()
+        if name not in ACTIVATION_NAMES:
+            raise ValueError(f"activation_fn is {name!r}, expected one of {', '.join(ACTIVATION_NAMES)}")
+        found["activation_fn"] = getattr(require("torch.nn", "sb3"), ACTIVATION_NAMES[name])
     return found
 
 

@@ -4,8 +4,11 @@ RUN/training.json             what was asked for
 RUN/checkpoint.safetensors    all that the learner knows, and the evaluations so far: one file, replaced in one step
 RUN/evaluations.csv           the evaluations, for people
 RUN/policy.safetensors        the policy learned last, which acts with NumPy alone (`NetworkPolicy`)
+RUN/best.safetensors          what the learner knew when it was evaluated best, as in the checkpoint
+RUN/model.zip                 the model learned last in Stable-Baselines3's own format, and beside it the statistics
+                              that it sees observations by, for whoever goes on with that library
 
-Weights are tensors, everything else is JSON. Nothing is unpickled, ever.
+Weights are tensors, everything else is JSON. Nothing is unpickled, ever; the last two are written and never read.
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from curious_explorer.errors import CheckpointError
+from curious_explorer.gym.agents import Agent, play_episodes
+from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.optional_packages import require
 from curious_explorer.resets.moving_starts import StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
@@ -33,11 +37,13 @@ from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, check_header, parse_strictly, write_atomically
+from curious_explorer.validation import check_name
 from curious_explorer.worlds.policies import ObservationPolicy
 
 TRAINING = Format("curious-explorer/training", 1)
 PROGRESS = Format("curious-explorer/training-progress", 1)
 SETTINGS_FILE, CHECKPOINT_FILE, POLICY_FILE = "training.json", "checkpoint.safetensors", "policy.safetensors"
+BEST_FILE = "best.safetensors"
 EVALUATIONS_FILE = "evaluations.csv"
 _PLAIN = "plain_data"
 """The tensor that holds the JSON, as bytes."""
@@ -60,6 +66,8 @@ class Evaluated(NamedTuple):
 
 Watch = Callable[[int, int, Evaluated | None], None]
 """Told the samples, the learning steps and the last evaluation."""
+Until = Callable[[Sequence[Evaluated]], bool]
+"""Asked, of all evaluations so far, whether the training may end here."""
 
 
 class Training(NamedTuple):
@@ -81,6 +89,9 @@ def train_into(
     *,
     tensorboard: str | Path | None = None,
     watch: Watch | None = None,
+    until: Until | None = None,
+    callback: Any = None,
+    watched: Callable[[Env], Env] | None = None,
 ) -> Training:
     """Train, and keep everything; a training that was interrupted goes on where it was last evaluated.
 
@@ -90,19 +101,27 @@ def train_into(
         reset_model: where episodes begin; the environment's own start if None.
         tensorboard: a folder for TensorBoard's logs.
         watch: called whenever something was learned.
+        until: asked after every evaluation whether that is enough.
+        callback: of Stable-Baselines3, told of every step; one that stops the learning ends the training.
+        watched: put around every environment that is learned in.
     """
-    settings.algorithm_class()  # everything is checked before anything is written
-    check_fits(settings.environment, reset_model)
+    settings.arguments(), settings.algorithm_class()  # everything is checked before anything is written
+    check_fits(settings.make_env(), reset_model)
     path = Path(folder)
     settings = _claim(path, settings, reset_model)
     saved = load_progress(path)
     with private_randomness(settings.seed, threads=1):  # more threads than one make a small network slower
-        learner = Learner(settings, reset_model, None if tensorboard is None else str(tensorboard))
+        logs = None if tensorboard is None else str(tensorboard)
+        learner = Learner(settings, reset_model, logs, callback=callback, watched=watched)
         try:
-            evaluations = _go_on(learner, settings, path, saved, watch or (lambda *_: None))
+            evaluations = _go_on(
+                learner, settings, path, saved, watch or (lambda *_: None), until or (lambda evaluations: False)
+            )
             network, policy = learner.network_policy(), None
             if network is not None:
                 policy = write_atomically(path / POLICY_FILE, network.encode())
+            for name, content in learner.own_format().items():
+                write_atomically(path / name, content)
         finally:
             learner.close()
     progress = None if learner.starts is None else learner.starts.progress
@@ -115,6 +134,7 @@ def _go_on(
     path: Path,
     saved: tuple[State, list[Evaluated]] | None,
     watch: Watch,
+    until: Until,
 ) -> list[Evaluated]:
     """Learn from where the training stands to its last sample; returns all evaluations."""
     evaluations: list[Evaluated] = []
@@ -122,18 +142,15 @@ def _go_on(
         _evaluate(learner, settings, evaluations)
         save_progress(path, learner.state(), evaluations)
     else:
-        state, evaluations = saved
-        try:
-            learner.restore(state)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(
-                f"the checkpoint in {path} does not fit the algorithm: {error}; delete it to train from the start"
-            ) from error
+        _restore(learner, path, saved[0])
+        evaluations = saved[1]
     watch(learner.meter.taken, learner.learning_steps, evaluations[-1])
     enough = True
-    while enough and learner.meter.taken < settings.samples:
+    while enough and learner.meter.taken < settings.samples and not until(evaluations):
         learner.begin_interval(len(evaluations))
-        goal = min((learner.meter.taken // settings.interval + 1) * settings.interval, settings.samples)
+        assert settings.evaluate_every is not None
+        interval = settings.evaluate_every
+        goal = min((learner.meter.taken // interval + 1) * interval, settings.samples)
         while enough and learner.meter.taken < goal:
             enough = learner.learn(goal - learner.meter.taken)
             watch(learner.meter.taken, learner.learning_steps, None)
@@ -153,36 +170,60 @@ def _go_on(
     return evaluations
 
 
+def _restore(learner: Learner, path: Path, state: State) -> None:
+    try:
+        learner.restore(state)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"the checkpoint in {path} does not fit the algorithm: {error}; delete it to train from the start"
+        ) from error
+
+
 def _evaluate(learner: Learner, settings: TrainingSettings, evaluations: list[Evaluated]) -> Evaluated:
     """Run whole episodes from the environment's own start, as whoever uses the policy will begin."""
     seed = spawned_seed(settings.seed, len(evaluations), 1)
-    act, env = learner.actor(seed), make_by_id(settings.environment)
-    limited = env.spec is not None and env.spec.max_episode_steps is not None
-    returns, lengths = [], []
-    for episode in range(settings.evaluation_episodes):
-        observation, _ = env.reset(seed=seed + episode)
-        total, length, ended = 0.0, 0, False
-        while not ended and (limited or length < settings.evaluation_steps):
-            observation, reward, terminated, truncated, _ = env.step(act(observation))
-            total, length, ended = total + float(reward), length + 1, terminated or truncated
-        returns.append(total)
-        lengths.append(length)
+    env, episodes = settings.make_env(), settings.evaluation_episodes
+    assert episodes is not None
+    played = play_episodes(env, learner.agent(seed), episodes, seed=seed, longest=settings.evaluation_steps)
     env.close()
     evaluated = Evaluated(
         samples=learner.meter.taken,
         learning_steps=learner.learning_steps,
-        evaluation_steps=sum(lengths),
-        mean_return=float(np.mean(returns)),
-        std_return=float(np.std(returns)),
-        mean_length=float(np.mean(lengths)),
+        evaluation_steps=played.steps,
+        mean_return=played.mean_return,
+        std_return=float(np.std(played.returns)),
+        mean_length=float(np.mean(played.lengths)),
     )
     evaluations.append(evaluated)
     return evaluated
 
 
-def check_fits(environment: str, reset_model: ResetModel | None) -> None:
-    """Refuse an environment that cannot be made, or that the reset model was not made for."""
-    env = make_by_id(environment)
+def load_trained(
+    folder: str | Path, which: str = "best", *, deterministic: bool | None = None, seed: int = 0
+) -> tuple[Agent, TrainingSettings]:
+    """What `train_into` has left in a folder, as an agent, and how it was trained.
+
+    Args:
+        folder: see the top of this module.
+        which: "best", as it was when it was evaluated best, or "last".
+        deterministic: whether it takes the likeliest action instead of drawing one; as it was evaluated by default.
+        seed: where draws come from.
+    """
+    path = Path(folder)
+    stored = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError).settings()
+    known = {field.name for field in fields(TrainingSettings)}
+    settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
+    saved = load_progress(path, BEST_FILE if check_name(which, ("best", "last"), "which") == "best" else None)
+    if saved is None:
+        raise CheckpointError(f"{path} holds a training of which nothing was kept yet; the same command goes on")
+    with private_randomness(settings.seed, threads=1):
+        learner = Learner(settings, None, None)
+        _restore(learner, path, saved[0])
+    return learner.agent(seed, deterministic), settings
+
+
+def check_fits(env: Env, reset_model: ResetModel | None) -> None:
+    """Refuse an environment that the reset model was not made for; closes it."""
     try:
         if reset_model is not None:
             Discretisation.of_reset_model(reset_model).check(env)
@@ -200,11 +241,13 @@ def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | Non
         digest = fingerprint(reset_model, counts=settings.starts != MIXTURE or reset_model.choice is not None)
         starts = {"reset_model": digest, "weighting": reset_model.weighting}
     folder = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError)
-    every = settings.interval
-    if settings.evaluate_every is None and folder.claimed:
-        stored = folder.settings().get("evaluate_every")
-        every = stored if isinstance(stored, int) else every
-    settings = replace(settings, evaluate_every=every)
+    if folder.claimed:
+        stored = folder.settings()
+        if settings.evaluate_every is None:
+            settings = replace(settings, evaluate_every=stored.get("evaluate_every"))
+        if settings.evaluation_episodes is None:
+            settings = replace(settings, evaluation_episodes=stored.get("evaluation_episodes"))
+    settings = settings.with_evaluations()
     folder.claim(asdict(settings) | starts, growing=("samples",))
     return settings
 
@@ -229,7 +272,7 @@ def fingerprint(model: ResetModel, *, counts: bool = False) -> str:
 
 
 def save_progress(path: Path, state: State, evaluations: list[Evaluated]) -> None:
-    """Keep where the training stands."""
+    """Keep where the training stands, and once more if it was never better."""
     import torch
 
     tensors, plain = state
@@ -238,15 +281,18 @@ def save_progress(path: Path, state: State, evaluations: list[Evaluated]) -> Non
         **tensors,
         _PLAIN: torch.frombuffer(bytearray(json.dumps(header, allow_nan=False).encode()), dtype=torch.uint8),
     }
-    write_atomically(path / CHECKPOINT_FILE, require("safetensors.torch", "sb3").save(tensors))
+    content = require("safetensors.torch", "sb3").save(tensors)
+    if evaluations[-1].mean_return >= max(each.mean_return for each in evaluations):
+        write_atomically(path / BEST_FILE, content)
+    write_atomically(path / CHECKPOINT_FILE, content)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([Evaluated._fields, *evaluations])
     write_atomically(path / EVALUATIONS_FILE, text.getvalue())
 
 
-def load_progress(folder: Path) -> tuple[State, list[Evaluated]] | None:
+def load_progress(folder: Path, file: str | None = None) -> tuple[State, list[Evaluated]] | None:
     """Where the training stands; None if nothing was saved yet."""
-    path = folder / CHECKPOINT_FILE
+    path = folder / (file or CHECKPOINT_FILE)
     if not path.is_file():
         return None
     try:

@@ -7,19 +7,30 @@ and its own seed, so that a training that is taken up again goes on exactly as o
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from unittest import mock
 
-import numpy as np
-
+from curious_explorer.gym.agents import Agent, NetworkAgent
+from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.optional_packages import require
 from curious_explorer.resets.moving_starts import MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import starts_of
-from curious_explorer.sb3.algorithms import ROLLOUT, network_policy, quiet_logger, spawned_seed
+from curious_explorer.sb3.algorithms import (
+    ALGORITHMS,
+    OFF_POLICY,
+    RECURRENT,
+    ROLLOUT,
+    network_policy,
+    quiet_logger,
+    spawned_seed,
+)
+from curious_explorer.sb3.model_agent import ModelAgent
 from curious_explorer.sb3.network_view import NUMBERS, PERCEPTRON, SpaceView
 from curious_explorer.sb3.training_envs import BudgetSpent, Meter, make_training_envs
 from curious_explorer.sb3.training_settings import LAST_STRETCH, TrainingSettings
@@ -38,14 +49,22 @@ class Learner:
         settings: what to train, and where.
         reset_model: where episodes begin; the environment's own start if None.
         log_folder: where TensorBoard logs go; nowhere if None.
+        callback: one of Stable-Baselines3's, a function, or a list of them; told of every step.
+        watched: put around every environment that is learned in, by whoever wants to see what it pays.
     """
 
-    def __init__(self, settings: TrainingSettings, reset_model: ResetModel | None, log_folder: str | None) -> None:
-        from curious_explorer.sb3.sb3_rollouts import RolloutPolicy  # it needs Stable-Baselines3
-
-        self._settings = settings
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        reset_model: ResetModel | None,
+        log_folder: str | None,
+        *,
+        callback: Any = None,
+        watched: Callable[[Env], Env] | None = None,
+    ) -> None:
+        self._settings, self._callback = settings, callback
         self.meter = Meter(settings.samples)
-        example = make_by_id(settings.environment)
+        example = settings.make_env()
         self._spaces = example.observation_space, example.action_space
         example.close()
         self.view = SpaceView(*self._spaces)
@@ -55,8 +74,9 @@ class Learner:
         resets = None
         if reset_model is not None and begin is not None:
             resets = (begin, Discretisation.of_reset_model(reset_model))
+        around = watched or (lambda env: env)
         envs, _ = make_training_envs(
-            lambda: make_by_id(settings.environment),
+            lambda: around(settings.make_training_env()),
             self.meter,
             num_envs=settings.num_envs,
             resets=resets,
@@ -65,10 +85,28 @@ class Learner:
         )
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)
-        policy = RolloutPolicy if self.view.kind == PERCEPTRON else f"{self.view.kind}Policy"
-        self.model: Any = settings.algorithm_class()(policy, envs, device="cpu", **settings.arguments())
+        kind, arguments = settings.algorithm_class(), settings.arguments()
+        try:
+            self.model: Any = kind(self._policy_class(), envs, device="cpu", **arguments)
+        except (TypeError, ValueError, AssertionError) as error:
+            raise ValueError(f"{settings.algorithm} cannot be made with {arguments}: {error}") from error
+        if settings.algorithm == "dqn":  # chances fall with the samples of all, not with those of one call of `learn`
+            self.model.exploration_schedule = self._chance_of_random_actions
         self._normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
+
+    def _policy_class(self) -> Any:
+        from curious_explorer.sb3.sb3_rollouts import RolloutPolicy  # it needs Stable-Baselines3
+
+        if self.view.kind == PERCEPTRON and self._settings.algorithm in ALGORITHMS:
+            return RolloutPolicy
+        return f"{self.view.kind}{'Lstm' if self._settings.algorithm in RECURRENT else ''}Policy"
+
+    def _chance_of_random_actions(self, _: float) -> float:
+        model = self.model
+        done = min(1.0, self.meter.taken / (model.exploration_fraction * self._settings.samples))
+        first, last = model.exploration_initial_eps, model.exploration_final_eps
+        return float(first + done * (last - first))
 
     @property
     def learning_steps(self) -> int:
@@ -83,38 +121,48 @@ class Learner:
         self.model._last_obs = None  # so that `learn` resets the environments
 
     def learn(self, steps: int) -> bool:
-        """Learn from about so many steps, a few thousand at most; returns whether the budget sufficed for them."""
+        """Learn from about so many steps, a few thousand at most; returns whether there is any use in going on.
+
+        There is none where the budget did not suffice, or a callback said that it is enough.
+        """
         if self.starts is not None:
             self.starts.finish(self.meter.left <= LAST_STRETCH * self._settings.samples)
-        rollout = self.model.n_steps * self._settings.num_envs
-        rollouts = max(1, min(steps, ROLLOUT) // rollout)
+        rollout = self._settings.num_envs
+        if self._settings.algorithm not in OFF_POLICY:
+            rollout *= self.model.n_steps
+        wanted, before = max(1, min(steps, ROLLOUT) // rollout) * rollout, self.learning_steps
         try:
-            self.model.learn(rollouts * rollout, reset_num_timesteps=False)
+            self.model.learn(wanted, reset_num_timesteps=False, callback=self._callback)
         except BudgetSpent:
             return False  # what is left does not suffice for an update
-        return True
+        return self.learning_steps - before >= wanted
 
     def network_policy(self) -> NetworkPolicy | None:
-        """The actor as weights and plain data; None for one that is no multilayer perceptron."""
-        if self.view.kind != PERCEPTRON:
+        """The actor as weights and plain data; None for one that is no multilayer perceptron of our kind."""
+        if self.view.kind != PERCEPTRON or self._settings.algorithm not in ALGORITHMS:
             return None
         return network_policy(self.model.policy, *self._spaces, self._normalizer)
 
-    def actor(self, seed: int) -> Callable[[Any], Any]:
-        """How an evaluation acts: by NumPy where that can be, at a tenth of the time of ``predict``."""
-        network, deterministic = self.network_policy(), self._settings.deterministic
+    def agent(self, seed: int, deterministic: bool | None = None) -> Agent:
+        """What has been learned: acts by NumPy where that can be, at a tenth of the time of ``predict``."""
+        network = self.network_policy()
+        likeliest = self._settings.deterministic if deterministic is None else deterministic
         if network is None:
-            return lambda observation: self._predict(observation, deterministic)
-        if deterministic:
-            return lambda observation: network.act_likeliest([observation])[0]
-        generator = np.random.default_rng(seed)
-        return lambda observation: network.act([observation], generator)[0]
+            return ModelAgent(self.model, self.view, self._normalizer, deterministic=likeliest)
+        return NetworkAgent(network, deterministic=likeliest, seed=seed)
 
-    def _predict(self, observation: Any, deterministic: bool) -> Any:
-        seen = self.view.see(observation)
-        seen = seen if self._normalizer is None else self._normalizer.normalize_obs(seen)
-        action, _ = self.model.predict(seen, deterministic=deterministic)
-        return self.view.act(action)
+    def own_format(self) -> dict[str, bytes]:
+        """The model, and the statistics of what it saw, as Stable-Baselines3 itself stores them; never read here."""
+        import pickle
+
+        content, absent = io.BytesIO(), {"gym": None}
+        # It asks OpenAI's old package for its version, and stumbles over any folder that has this name.
+        with mock.patch.dict(sys.modules, absent):
+            self.model.save(content)
+        files = {"model.zip": content.getvalue()}
+        if self._normalizer is not None:
+            files["vecnormalize.pkl"] = pickle.dumps(self._normalizer)
+        return files
 
     def log(self, numbers: dict[str, float], samples: int) -> None:
         """Write to the TensorBoard log."""
@@ -134,12 +182,14 @@ class Learner:
         tensors = {f"policy.{name}": tensor for name, tensor in self.model.policy.state_dict().items()}
         plain: dict[str, Any] = {"learning_steps": self.learning_steps, "samples": self.meter.taken, "optimizer": {}}
         plain["updates"] = int(self.model._n_updates)
-        for number, moments in self.model.policy.optimizer.state_dict()["state"].items():
-            for name, value in moments.items():
-                if isinstance(value, torch.Tensor):
-                    tensors[f"optimizer.{number}.{name}"] = value
-                else:
-                    plain["optimizer"][f"{number}.{name}"] = value
+        for place, optimizer in self._optimizers().items():
+            for number, moments in optimizer.state_dict()["state"].items():
+                for name, value in moments.items():
+                    if isinstance(value, torch.Tensor):
+                        tensors[f"{place}.{number}.{name}"] = value
+                    else:
+                        plain["optimizer"][f"{place}.{number}.{name}"] = value
+        tensors |= {f"variable.{name}": tensor for name, tensor in self._variables().items()}
         if self._normalizer is not None:
             seen = _statistics(self._normalizer)
             tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
@@ -152,12 +202,15 @@ class Learner:
         """Know what `state` said."""
         tensors, plain = state
         self.model.policy.load_state_dict(_named(tensors, "policy."))
-        moments: dict[int, dict[str, Any]] = {}
-        for name, value in (*_named(tensors, "optimizer.").items(), *plain["optimizer"].items()):
-            number, _, what = name.partition(".")
-            moments.setdefault(int(number), {})[what] = value
-        groups = self.model.policy.optimizer.state_dict()["param_groups"]
-        self.model.policy.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        for place, optimizer in self._optimizers().items():
+            moments: dict[int, dict[str, Any]] = {}
+            found = (*_named(tensors, f"{place}.").items(), *_named(plain["optimizer"], f"{place}.").items())
+            for name, value in found:
+                number, _, what = name.partition(".")
+                moments.setdefault(int(number), {})[what] = value
+            optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+        for name, variable in self._variables().items():
+            variable.data = tensors[f"variable.{name}"].data
         if self._normalizer is not None:
             seen = _statistics(self._normalizer)
             seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
@@ -168,9 +221,29 @@ class Learner:
         self.model._n_updates = int(plain["updates"])
         self.meter.taken = int(plain["samples"])
 
+    def _optimizers(self) -> dict[str, Any]:
+        """The gradient methods, by where their moments are kept; SAC has three."""
+        names, _ = self.model._get_torch_save_params()
+        found = {}
+        for name in names:
+            if name.endswith("optimizer"):
+                holder: Any = self.model
+                for part in name.split("."):
+                    holder = getattr(holder, part)
+                found["optimizer" if name == "policy.optimizer" else name] = holder
+        return found
 
-def _named(tensors: dict[str, torch.Tensor], beginning: str) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(beginning): tensor for name, tensor in tensors.items() if name.startswith(beginning)}
+    def _variables(self) -> dict[str, torch.Tensor]:
+        """What an algorithm learns outside of its networks, as SAC its entropy coefficient."""
+        _, names = self.model._get_torch_save_params()
+        return {name: getattr(self.model, name) for name in names}
+
+
+Kept = TypeVar("Kept")
+
+
+def _named(kept: dict[str, Kept], beginning: str) -> dict[str, Kept]:
+    return {name.removeprefix(beginning): value for name, value in kept.items() if name.startswith(beginning)}
 
 
 def _statistics(normalizer: Any) -> Any:

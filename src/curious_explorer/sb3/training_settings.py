@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gymnasium.wrappers import TransformReward
+
+from curious_explorer.gym.agents import LONGEST_EPISODE
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.fixed_layout import with_layout
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.resets.starts import ADAPTIVE, STARTS
-from curious_explorer.sb3.algorithms import ALGORITHMS, ROLLOUT, algorithm_class, largest_divisor
+from curious_explorer.sb3.algorithms import (
+    NETWORK_SETTINGS,
+    OFF_POLICY,
+    ROLLOUT,
+    TRAINABLE,
+    algorithm_class,
+    largest_divisor,
+    network_arguments,
+)
 from curious_explorer.validation import check_count, check_name, check_seed
 
 EVALUATIONS = 20
+EPISODES, FEWEST_EPISODES = 10, 3
+"""Of an evaluation: as many, or fewer where they would cost too much."""
+EVALUATION_SHARE = 4
+"""Evaluations take at most one step for so many of training, where that leaves `FEWEST_EPISODES`."""
 LAST_STRETCH = 0.1
 """The last share of the samples, in which all episodes begin at the environment's own start."""
 PPO: dict[str, Any] = {
@@ -21,7 +41,7 @@ PPO: dict[str, Any] = {
     "learning_rate": 5e-4,
     # Keeps actions open until the reward has come back to them.
     "ent_coef": 0.01,
-    "policy_kwargs": {"net_arch": [128, 128]},
+    "net_arch": [128, 128],
 }
 """What PPO is told where the hyperparameters do not say otherwise; chosen with the starts, see docs/starts.md."""
 
@@ -41,54 +61,92 @@ class TrainingSettings:
     normalize: bool = True
     """Whether observations are shifted and scaled by their running mean and variance."""
     evaluate_every: int | None = None
-    """Samples between two evaluations, each with a checkpoint; a twentieth of the samples by default."""
-    evaluation_episodes: int = 10
-    evaluation_steps: int = 1_000
+    """Samples between two evaluations, each with a checkpoint; a twentieth of the samples by default, or more where
+    episodes are long."""
+    evaluation_episodes: int | None = None
+    """Ten by default, or fewer where episodes are long."""
+    evaluation_steps: int = LONGEST_EPISODE
     """When an episode of an evaluation is cut off, in an environment that has no time limit of its own."""
     deterministic: bool = True
     """Whether evaluations take the likeliest action instead of drawing one."""
+    layout: int | None = None
+    """A seed that every episode is reset with, for environments that draw a new layout at every reset."""
+    reward_scale: float = 1.0
+    """What the learner sees of a reward is multiplied by this; evaluations are not."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     """What the algorithm is told beside, as Stable-Baselines3 calls it."""
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"unknown algorithm {self.algorithm!r}; expected one of {', '.join(ALGORITHMS)}")
-        for name in ("samples", "num_envs", "evaluation_episodes", "evaluation_steps"):
+        if self.algorithm not in TRAINABLE:
+            raise ValueError(f"unknown algorithm {self.algorithm!r}; expected one of {', '.join(TRAINABLE)}")
+        for name in ("samples", "num_envs", "evaluation_steps"):
             check_count(getattr(self, name), name, least=1)
-        if self.evaluate_every is not None:
-            check_count(self.evaluate_every, "evaluate_every", least=1)
+        for name in ("evaluate_every", "evaluation_episodes"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, least=1)
         check_name(self.starts, STARTS, "starts")
         check_seed(self.seed)
+        if self.layout is not None:
+            check_seed(self.layout)
+        if not 0.0 < self.reward_scale < math.inf:
+            raise ValueError(f"reward_scale is {self.reward_scale!r}, expected a positive number")
 
-    @property
-    def interval(self) -> int:
-        """Samples between two evaluations."""
-        return self.evaluate_every or max(1, self.samples // EVALUATIONS)
+    def make_env(self) -> Env:
+        """The environment, in its layout."""
+        return with_layout(make_by_id(self.environment), self.layout)
+
+    def make_training_env(self) -> Env:
+        """The environment as a learner sees it."""
+        env, scale = self.make_env(), self.reward_scale
+        return env if scale == 1.0 else TransformReward(env, lambda reward: scale * float(reward))
+
+    def with_evaluations(self) -> TrainingSettings:
+        """The same with how often and how long to evaluate, so that evaluations do not cost as much as training."""
+        env = self.make_env()
+        longest = time_limit_of(env) or self.evaluation_steps
+        env.close()
+        episodes, interval = self.evaluation_episodes, self.evaluate_every
+        if episodes is None:
+            affordable = self.samples // (2 * EVALUATIONS * longest)
+            episodes = min(max(affordable, FEWEST_EPISODES), EPISODES)
+        if interval is None:
+            interval = max(1, self.samples // EVALUATIONS, EVALUATION_SHARE * episodes * longest)
+        return replace(self, evaluation_episodes=episodes, evaluate_every=min(interval, self.samples))
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the algorithm: our defaults, and over them the hyperparameters given."""
-        steps = max(8, ROLLOUT // self.num_envs)
-        defaults: dict[str, Any] = {} if self.algorithm == "a2c" else {"n_steps": steps}
+        defaults: dict[str, Any] = {}
+        if self.algorithm in OFF_POLICY:
+            defaults = {"buffer_size": 100_000, "learning_starts": 1_000}
+            # As many gradient steps for a step as in one environment: one in four for DQN, one for SAC.
+            defaults["gradient_steps"] = self.num_envs if self.algorithm == "dqn" else -1
+        elif self.algorithm != "a2c":
+            defaults = {"n_steps": max(8, ROLLOUT // self.num_envs)}
         arguments = defaults | (PPO if self.algorithm == "ppo" else {}) | dict(self.hyperparameters)
         if self.algorithm == "ppo" and "batch_size" not in self.hyperparameters:
             arguments["batch_size"] = largest_divisor(arguments["n_steps"] * self.num_envs, PPO["batch_size"])
-        return arguments
+        network = {name: arguments.pop(name) for name in NETWORK_SETTINGS if name in arguments}
+        return arguments | ({"policy_kwargs": network_arguments(network)} if network else {})
 
     def algorithm_class(self) -> Any:
         """The algorithm, its hyperparameters checked."""
-        return algorithm_class(self.algorithm, self.hyperparameters)
+        return algorithm_class(self.algorithm, [name for name in self.hyperparameters if name not in NETWORK_SETTINGS])
 
 
 def hyperparameters(assignments: list[str]) -> dict[str, Any]:
-    """``["n_steps=16", "gamma=0.9"]`` as a dictionary; values are JSON."""
-    found = {}
+    """``["n_steps=16", "net_arch=[128,128]", "activation_fn=relu"]`` as a dictionary; values are JSON, or names."""
+    found: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
+        value = value.strip()
         try:
             parsed = json.loads(value)
         except json.JSONDecodeError:
-            parsed = None
-        if not equals or not isinstance(parsed, (bool, int, float)):
-            raise ValueError(f"--set is {assignment!r}, expected a name and a number, as in --set n_steps=64")
+            parsed = value
+        if not equals or not name.strip() or value == "" or not isinstance(parsed, (bool, int, float, str, list)):
+            raise ValueError(
+                f"--set is {assignment!r}, expected a name and a number, a word or a list, as in --set n_steps=64, "
+                "--set net_arch=[128,128] or --set activation_fn=relu"
+            )
         found[name.strip()] = parsed
     return found

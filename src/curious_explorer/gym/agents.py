@@ -1,0 +1,144 @@
+"""Agents: whatever acts in an environment, one observation after the other, and the episodes that it plays.
+
+- `NetworkAgent`: a `NetworkPolicy`, by NumPy alone;
+- `CellAgent`: a table over cells, as planning on counts gives one.
+
+What Stable-Baselines3 has learned and NumPy cannot run is `ModelAgent` of `curious_explorer.sb3`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curious_explorer.arrays import Floats
+from curious_explorer.gym.action_set import ActionSet
+from curious_explorer.gym.cells import UNKNOWN, Env
+from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.network_policy import NetworkPolicy
+
+LONGEST_EPISODE = 1_000
+"""When an episode is cut off, in an environment that has no time limit of its own."""
+
+
+class Agent(ABC):
+    """Acts in an environment; `act` is asked in the order of an episode, and `begin` told of each new one."""
+
+    def begin(self) -> None:
+        """An episode begins; agents that remember nothing have nothing to do."""
+        return
+
+    @abstractmethod
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """The environment's action for an observation; ``env`` is where it was made, for cells that need it."""
+
+    def __call__(self, observation: Any, env: Env | None = None) -> Any:
+        """The same as `act`."""
+        return self.act(observation, env)
+
+
+class NetworkAgent(Agent):
+    """A multilayer perceptron that acts with NumPy alone.
+
+    Args:
+        policy: its weights.
+        deterministic: whether it takes the likeliest action instead of drawing one.
+        seed: where its draws come from.
+    """
+
+    def __init__(self, policy: NetworkPolicy, *, deterministic: bool = True, seed: int = 0) -> None:
+        self.policy, self.deterministic = policy, deterministic
+        self._generator = np.random.default_rng(seed)
+
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """An action of the environment."""
+        if self.deterministic:
+            return self.policy.act_likeliest([observation])[0]
+        return self.policy.act([observation], self._generator)[0]
+
+
+class CellAgent(Agent):
+    """A table of action probabilities over cells; in a cell that was never met, all actions are alike.
+
+    Args:
+        table: shape (S, A).
+        discretisation: the cells and the actions that it is about.
+        seed: where its draws come from.
+    """
+
+    def __init__(self, table: Floats, discretisation: Discretisation, *, seed: int = 0) -> None:
+        self.table, self.discretisation = table, discretisation.frozen()
+        self._generator = np.random.default_rng(seed)
+        self._choices: list[Any] | None = None
+
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """An action of the environment."""
+        if self._choices is None:
+            actions = self.discretisation.action_set
+            space = None if env is None else env.action_space
+            self._choices = ActionSet.from_description(actions.description(), space).choices
+        cell = self.discretisation.cells.index(observation, env)
+        probabilities = None if cell == UNKNOWN else self.table[cell]
+        return self._choices[int(self._generator.choice(len(self._choices), p=probabilities))]
+
+
+class Played(NamedTuple):
+    """Episodes that were played from the environment's own start."""
+
+    returns: list[float]
+    """Not discounted."""
+    lengths: list[int]
+
+    @property
+    def steps(self) -> int:
+        """All steps together."""
+        return sum(self.lengths)
+
+    @property
+    def mean_return(self) -> float:
+        """Of an episode."""
+        return float(np.mean(self.returns))
+
+    def success(self, above: float) -> float:
+        """The share of episodes with a return above this."""
+        return float(np.mean(np.array(self.returns) > above))
+
+
+def play_episodes(
+    env: Env,
+    agent: Agent,
+    episodes: int,
+    *,
+    seed: int,
+    longest: int = LONGEST_EPISODE,
+    on_step: Callable[[Env, float], None] | None = None,
+) -> Played:
+    """Play whole episodes from the environment's own start, the first reset with ``seed``, the next with ``seed + 1``.
+
+    Args:
+        env: where to act.
+        agent: who acts.
+        episodes: how many.
+        seed: of the first episode's reset.
+        longest: when an episode is cut off, if the environment has no time limit of its own.
+        on_step: told the environment and the return so far after every reset and step, as a camera wants to be.
+    """
+    limited = env.spec is not None and env.spec.max_episode_steps is not None
+    returns, lengths = [], []
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=seed + episode)
+        agent.begin()
+        total, length, ended = 0.0, 0, False
+        if on_step is not None:
+            on_step(env, total)
+        while not ended and (limited or length < longest):
+            observation, reward, terminated, truncated, _ = env.step(agent.act(observation, env))
+            total, length, ended = total + float(reward), length + 1, terminated or truncated
+            if on_step is not None:
+                on_step(env, total)
+        returns.append(total)
+        lengths.append(length)
+    return Played(returns, lengths)
