@@ -276,7 +276,7 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
     saved = load_progress(tmp_path / "run")
     assert saved is not None
     tensors = saved[0][0]
-    network = {"policy_kwargs": PPO_SETTINGS["policy_kwargs"]}
+    network = {"policy_kwargs": {"net_arch": PPO_SETTINGS["net_arch"]}}
     judge = PPO("MlpPolicy", gymnasium.make("MountainCar-v0"), device="cpu", **network).policy
     names = [name.removeprefix("policy.") for name in tensors if name.startswith("policy.")]
     judge.load_state_dict({name: tensors[f"policy.{name}"] for name in names})
