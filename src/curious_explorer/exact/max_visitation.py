@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.exact.linear import CHEAP_ELIMINATION
-from curious_explorer.exact.optimal import POLICY_LIMIT, Problem, apply_rows, bellman_residual, policy_iteration
+from curious_explorer.exact.modified_policy_iteration import apply_rows
+from curious_explorer.exact.optimal import POLICY_LIMIT, Problem, bellman_residual, policy_iteration
 from curious_explorer.exact.policy_chain import Rows, bandwidths, fits_band, mdp_rows, successors_first
 from curious_explorer.exact.report import ExactReport, check_method, is_accurate, require_accurate, residual_target
 from curious_explorer.exact.visitation import start_distribution

@@ -28,15 +28,7 @@ source(s, a) = (1 - gamma) r(s, a), not negative, staying with action a for ever
 
 and max_a u(s, a) is the value of s once its successors have theirs. As in `linear`, nothing is ever subtracted.
 
-*Modified policy iteration.* One sweep of the optimality operator T finds a greedy policy; a few sweeps of that policy's
-own operator, which touch only one action per state, then carry the values most of the way; and again. With
-lo <= T u - u <= hi,
-
-    T u + gamma / (1 - gamma) lo  <=  v*  <=  T u + gamma / (1 - gamma) hi,
-
-so the middle of the bounds is wrong by at most gamma / (1 - gamma) (hi - lo) / 2. Only the span hi - lo has to become
-small, which on an MDP that mixes happens at the rate of mixing, whatever gamma is. Constants are dropped from the
-iterates as they arise (the bounds do not see them), and put back once at the end.
+Modified policy iteration has a file of its own, `modified_policy_iteration`.
 """
 
 from __future__ import annotations
@@ -46,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats, Indices, Integers, Unsigned
+from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.exact.evaluation import check_reward_table, shifted_rewards
 from curious_explorer.exact.linear import (
@@ -59,6 +51,12 @@ from curious_explorer.exact.linear import (
     fill_band,
     solve_system,
     solve_values,
+)
+from curious_explorer.exact.modified_policy_iteration import (
+    apply_rows,
+    modified_policy_iteration,
+    select_rows,
+    take_best,
 )
 from curious_explorer.exact.policy_chain import (
     Rows,
@@ -92,10 +90,6 @@ RELATIVE_GAIN = 1e-13
 FINE_GAIN = 2e-15
 FINE_ROUNDS = 20
 """Once stable, policy iteration goes on with the finer threshold for at most this many rounds."""
-EVALUATION_SWEEPS = 50
-"""The most sweeps spent on one policy."""
-EVALUATION_GAIN = 0.1
-"""A policy is left when its own span has shrunk to this part of what the optimality operator saw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +135,7 @@ class Problem:
         self.source = source
         self.gamma = gamma
         self.scale = scale
+        self._judged: tuple[Floats, Floats, float] | None = None
 
     def solve(self, method: str | None) -> Found:
         """Solve by the method named, or by the one that suits; callers check the residual."""
@@ -148,8 +143,10 @@ class Problem:
 
     def action_values(self, values: Floats) -> tuple[Floats, float]:
         """The action values that belong to values, one for each row, and the Bellman residual."""
-        q = apply_rows(*self.rows.unsigned(), self.source, self.gamma, values)
-        return q, bellman_residual(q, values)
+        if self._judged is None or self._judged[0] is not values:  # a method's answer is judged, then used
+            q = apply_rows(*self.rows.unsigned(), self.source, self.gamma, values)
+            self._judged = values, q, bellman_residual(q, values)
+        return self._judged[1:]
 
     def _choose(self) -> Found:
         direct = self._backward_sweep() or self._policy_iteration(CHEAP_ELIMINATION, reorder=False)
@@ -201,24 +198,23 @@ class Problem:
 
     def _modified_policy_iteration(self, budget: int) -> Found:
         target = residual_target(self.gamma, self.scale)
-        values, sweeps = modified_policy_iteration(
-            *self.rows.unsigned(), self.source, self.rows.num_states, self.gamma, target, budget
-        )
+        values, sweeps = modified_policy_iteration(self.rows, self.source, self.gamma, target, budget)
         return values, "modified policy iteration", sweeps
 
     def _sparse_policy_iteration(self, values: Floats) -> Found:
         """Policy iteration in which `linear` evaluates; improvement sweeps run both ways as in the compiled one."""
         indptr, indices, data, _ = self.rows
         unsigned = self.rows.unsigned()
-        greedy_rows = np.empty(values.size, np.int32)
+        greedy_rows = np.zeros(values.size, np.int32)
         action_values = apply_rows(*unsigned, self.source, self.gamma, values)
         take_best(action_values, values, np.empty_like(values), greedy_rows)
         count, switched = 0, True
         while switched and count < SPARSE_POLICY_LIMIT and not self._accurate(values):
             count += 1
-            chain = select_rows(*unsigned, self.source, greedy_rows)
+            chain = select_rows(*unsigned, greedy_rows)
             rows = Rows(frozen(chain[0].view(np.int32)), frozen(chain[1].view(np.int32)), frozen(chain[2]), 1)
-            values = solve_system(System(rows, chain[3], self.gamma, self.scale, transposed=False)).values
+            system = System(rows, self.source[greedy_rows], self.gamma, self.scale, transposed=False)
+            values = solve_system(system).values
             improved = values.copy()
             switched = False
             for backwards in (True, False):
@@ -350,126 +346,3 @@ def split_ties(action_values: Floats, num_actions: int, relative: float, absolut
             if here[action] >= threshold:
                 policy[state, action] = 1.0 / tied
     return policy
-
-
-# Modified policy iteration; indices are unsigned, which spares the check for negative ones (a factor of two) --------
-
-
-@compiled
-def apply_rows(
-    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, gamma: float, values: Floats
-) -> Floats:
-    """The product source + gamma rows v, one number for each row."""
-    product = np.empty(source.size)
-    for row in range(source.size):
-        expected = 0.0
-        for entry in range(indptr[row], indptr[row + 1]):
-            expected += data[entry] * values[indices[entry]]
-        product[row] = source[row] + gamma * expected
-    return product
-
-
-@compiled
-def take_best(action_values: Floats, values: Floats, updated: Floats, rows: Indices) -> tuple[float, float]:
-    """T v into ``updated`` and greedy rows into ``rows``; the least and the largest entry of T v - v.
-
-    A pass of its own, and without branches: the processor cannot predict which action wins, and a wrong guess inside
-    `apply_rows` would stop it from fetching ahead.
-    """
-    num_actions = action_values.size // values.size
-    low, high = np.inf, -np.inf
-    for state in range(values.size):
-        best, best_row = -np.inf, 0
-        for row in range(state * num_actions, (state + 1) * num_actions):
-            better = action_values[row] > best
-            best_row = row if better else best_row
-            best = action_values[row] if better else best
-        rows[state] = best_row
-        updated[state] = best
-        change = best - values[state]
-        low = change if change < low else low
-        high = change if change > high else high
-    return low, high
-
-
-@compiled
-def select_rows(
-    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, rows: Indices
-) -> tuple[Unsigned, Unsigned, Floats, Floats]:
-    """The rows of one policy, side by side, so that evaluating it reads nothing else."""
-    chain_indptr = np.zeros(rows.size + 1, np.uint32)
-    for state in range(rows.size):
-        chain_indptr[state + 1] = chain_indptr[state] + (indptr[rows[state] + 1] - indptr[rows[state]])
-    chain_indices = np.empty(chain_indptr[rows.size], np.uint32)
-    chain_data = np.empty(chain_indptr[rows.size], np.float64)
-    chain_source = np.empty(rows.size, np.float64)
-    for state in range(rows.size):
-        chain_source[state] = source[rows[state]]
-        first, target = indptr[rows[state]], chain_indptr[state]
-        for offset in range(indptr[rows[state] + 1] - first):
-            chain_indices[target + offset] = indices[first + offset]
-            chain_data[target + offset] = data[first + offset]
-    return chain_indptr, chain_indices, chain_data, chain_source
-
-
-@compiled
-def policy_sweep(
-    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, gamma: float, constant: float, values: Floats,
-    updated: Floats
-) -> tuple[float, float]:  # fmt: skip
-    """T_pi v minus a constant into ``updated``; the least and the largest change."""
-    for state in range(values.size):
-        expected = 0.0
-        for entry in range(indptr[state], indptr[state + 1]):
-            expected += data[entry] * values[indices[entry]]
-        updated[state] = source[state] + gamma * expected - constant
-    low, high = np.inf, -np.inf
-    for state in range(values.size):
-        change = updated[state] - values[state]
-        low = change if change < low else low
-        high = change if change > high else high
-    return low, high
-
-
-@compiled
-def modified_policy_iteration(
-    indptr: Unsigned, indices: Unsigned, data: Floats, source: Floats, num_states: int, gamma: float, target: float,
-    budget: int
-) -> tuple[Floats, int]:  # fmt: skip
-    """Optimal values and the sweeps spent; stops early when the rate shows that the budget will not suffice."""
-    values = np.zeros(num_states)
-    updated = np.empty(num_states)
-    rows = np.empty(num_states, np.int32)
-    sweeps = 0
-    first_span = -1.0
-    last_span = np.inf
-    stalls = 0
-    while True:
-        action_values = apply_rows(indptr, indices, data, source, gamma, values)
-        low, high = take_best(action_values, values, updated, rows)
-        sweeps += 1
-        span = high - low
-        middle = 0.5 * (low + high)
-        stalls += not span < last_span
-        last_span = span
-        if gamma * 0.5 * span <= target or sweeps >= budget or stalls >= 3:
-            break
-        if first_span < 0.0:
-            first_span = span
-        elif sweeps > 100:
-            rate = np.log(first_span / span) / sweeps
-            if sweeps + np.log(gamma * 0.5 * span / target) / max(rate, 1e-12) > budget:
-                break
-        chain = select_rows(indptr, indices, data, source, rows)
-        values, updated = updated, values
-        constant = middle
-        for _ in range(EVALUATION_SWEEPS):
-            low, high = policy_sweep(chain[0], chain[1], chain[2], chain[3], gamma, constant, values, updated)
-            values, updated = updated, values
-            constant += 0.5 * (low + high)
-            sweeps += 1
-            if high - low <= EVALUATION_GAIN * span:
-                break
-    for state in range(num_states):
-        updated[state] += gamma / (1.0 - gamma) * middle
-    return updated, sweeps

@@ -56,10 +56,10 @@ def mdp_rows(mdp: FiniteMDP) -> Rows:
     if matrix.nnz >= 2**31:
         raise ValueError(f"the MDP stores {matrix.nnz} transitions, expected fewer than 2**31")
     data = matrix.data
-    sums = matrix @ np.ones(mdp.num_states)
+    indptr, indices = (index.astype(np.int32, copy=False) for index in (matrix.indptr, matrix.indices))
+    sums = row_sums(frozen(indptr), frozen(data))
     if np.abs(sums - 1.0).max() > _UNIT_SUM:
         data = data / np.repeat(sums, np.diff(matrix.indptr))
-    indptr, indices = (index.astype(np.int32, copy=False) for index in (matrix.indptr, matrix.indices))
     return Rows(frozen(indptr), frozen(indices), frozen(data), mdp.num_actions)
 
 
@@ -99,14 +99,42 @@ def _reverse_cuthill_mckee(rows: Rows) -> tuple[Rows, Integers]:
 
 def fits_band(rows: Rows, limit: float) -> bool:
     """Whether elimination inside the band stays within a cost limit and within memory."""
+    size = rows.num_states
+    if not spans_at_most(rows.indptr, rows.indices, rows.num_actions, limit / size):
+        return False
     lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
-    return band_cost(rows) <= limit and rows.num_states * (lower + upper + 1) <= BAND_ENTRIES
+    return size * max(lower, 1) * max(upper, 1) <= limit and size * (lower + upper + 1) <= BAND_ENTRIES
 
 
 def band_cost(rows: Rows) -> int:
     """Multiplications that elimination inside the band takes: S * lower * upper."""
     lower, upper = bandwidths(rows.indptr, rows.indices, rows.num_actions)
     return rows.num_states * max(lower, 1) * max(upper, 1)
+
+
+@compiled
+def row_sums(indptr: Indices, data: Floats) -> Floats:
+    """The sum of each row."""
+    sums = np.zeros(indptr.size - 1)
+    for row in range(sums.size):
+        for entry in range(indptr[row], indptr[row + 1]):
+            sums[row] += data[entry]
+    return sums
+
+
+@compiled
+def spans_at_most(indptr: Indices, indices: Indices, num_actions: int, limit: float) -> bool:
+    """Whether lower times upper bandwidth is within a limit; a graph without structure shows at once that it is not."""
+    num_states = (indptr.size - 1) // num_actions
+    lower, upper = 1, 1
+    for state in range(num_states):
+        for entry in range(indptr[state * num_actions], indptr[(state + 1) * num_actions]):
+            reach = indices[entry] - state
+            upper = max(upper, reach)
+            lower = max(lower, -reach)
+        if lower * upper > limit:
+            return False
+    return True
 
 
 @compiled
