@@ -26,6 +26,9 @@ left, in fixed proportions: none can starve another.
 **Restarting costs nothing**, so a way may begin with it: the agent restarts when the frontier is nearer from the start
 by a factor of `restart_factor`, or when its time is known to be too short for the way from here.
 
+**States that change.** Cells that were chosen by a look at an environment may turn out too fine or too coarse
+(`World.refit`). Where states are put together, so are counts; otherwise all counts begin anew, and the samples go on.
+
 **Stopping.** Where there is no way from the start to anything new, every action is repeated a few dozen times where the
 agent stands, in case that its cells mix states and it has only not seen it yet. Then it stops.
 """
@@ -66,6 +69,8 @@ STRETCHES = (32, 16, 8, 4)
 states may do the same thing ten times before they do another."""
 RESTARTS_IN_VAIN = 20
 """After so many restarts in a row from which nothing new can be reached, there is nothing left."""
+REFIT_AFTER = 1_000
+"""Samples after which the world is asked whether its states will do, for the first time; then whenever they doubled."""
 LEAST_CHANGE = 1e-4
 """How far a value must move before the states that lead there are looked at, in units of the most."""
 SAVE_EVERY = 50_000
@@ -140,6 +145,7 @@ class Frontier:
         values = np.zeros(world.num_states if watch is not None else 0)
 
         def best() -> Floats:
+            values.resize(world.num_states, refcheck=False)  # which may have grown
             return exploitation(run.model.counted(world.num_states), None, gamma, values)
 
         while run.taken < samples and not run.done:
@@ -165,6 +171,12 @@ class Frontier:
         run = FrontierRun(self, world) if found is None else FrontierRun.going_on(self, world, found)
         run.prefer = prefer
         return run
+
+
+def is_time_to_refit(taken: int) -> bool:
+    """After 1,000 samples, 2,000, 4,000, and so on."""
+    times, rest = divmod(taken, REFIT_AFTER)
+    return rest == 0 and times > 0 and times & (times - 1) == 0
 
 
 class FrontierRun:
@@ -259,6 +271,8 @@ class FrontierRun:
 
     def step(self) -> None:
         """Plan if need be and take one step; none where nothing is left."""
+        if is_time_to_refit(self.taken):
+            self._refit(exhausted=False)
         if self._at == NONE:
             self._restart()
         action, hoped = self._next_action()
@@ -297,6 +311,29 @@ class FrontierRun:
         self.model.start(self._at)
         self._age = 0
 
+    def _refit(self, *, exhausted: bool) -> bool:
+        """Let the world make its states finer or coarser; whether it has, and the agent must restart."""
+        now = self._world.refit(len(self.model), exhausted=exhausted, rewarded=self.first_reward is not None)
+        if now is None:
+            return False
+        known = self.model
+        if len(now) and not self._layered:
+            self.model = known.merged(now)
+            moved = [self.model.index(int(now[state])) for state in known.states]
+            self.goals = [goal for goal in (moved[goal] for goal in self.goals) if goal is not None]
+        else:  # what states are made of is not known of those that were put together
+            self.model, self.goals, self._layered = GrowingModel(self._world.num_actions), [], None
+        self._cells, self._values = CellLevels(), None
+        levels = 1 if self._layered is False or not self._settings.levels else len(SHARES)
+        self._search = FrontierSearch(self.model, levels, self._settings.price)
+        self._search.begin_anew()
+        self._spent = [0.0] * levels
+        self._level, self._in_vain = 0, 0
+        self._stretches = [(action, length) for length in STRETCHES for action in range(self.model.num_actions)]
+        self._at, self._left = NONE, NONE
+        self._ahead.clear()
+        return True
+
     def _meet(self, state: int) -> int:
         known = len(self.model)
         index = self.model.meet(state)
@@ -326,6 +363,9 @@ class FrontierRun:
             return self._one_of(actions), NONE
         while not self._plan():
             if len(self.model.starts) == 1 or self._in_vain == RESTARTS_IN_VAIN:
+                if self._refit(exhausted=True):
+                    self._restart()
+                    continue
                 if not self._stretches:
                     self.done = True
                     return 0, NONE

@@ -90,6 +90,8 @@ def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None =
         described = _run_folder(Path(folder)).settings()["world"].get("discretisation")
         discretisation = None
         if described is not None:
+            if "cells" in header["world"]:  # which were changed on the way
+                described = {**described, "cells": header["world"]["cells"]}
             discretisation = StoredDiscretisation(described, header["world"].get("discovered", []), cell_function)
         return FrontierCounts(model, discretisation=discretisation, **given)
     except (ValueError, KeyError, TypeError, IndexError) as error:

@@ -127,12 +127,12 @@ class ActorCache:
     """
 
     def __init__(self, num_states: int, choices: list[Any]) -> None:
-        self._num_states, self._choices = num_states, choices
+        self.num_states, self._choices = num_states, choices
         self._kept: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # by id; policies held, or ids would recur
 
     def actor(self, policy: Policy, name: str = "policy") -> Actor:
         """An actor for this policy, which is checked."""
-        checked = check_any_policy(policy, self._num_states, len(self._choices), name=name)
+        checked = check_any_policy(policy, self.num_states, len(self._choices), name=name)
         if isinstance(checked, StoredPolicy):
             return ObservationActor(NetworkPolicy.decode(checked.encode()))
         if isinstance(checked, ObservationPolicy):

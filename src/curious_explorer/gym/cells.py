@@ -39,6 +39,8 @@ from curious_explorer.validation import check_count
 Env = gymnasium.Env[Any, Any]
 UNKNOWN = -1
 """The cell of an observation that was never met, where no cell may be added."""
+FEWEST_BINS, MOST_GRID = 4, 1 << 20
+"""A grid is not made coarser where it has fewer bins along each dimension, nor finer than so many cells."""
 _MOVABLE = ("key", "ball", "box")  # what a MiniGrid agent can carry
 
 
@@ -71,6 +73,18 @@ class Cells(ABC):
     def describe(self) -> str:
         """The map in words, as part of a sentence."""
         return f"{self.count:,} cells ({self.description()['kind']})"
+
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """The next coarser cells, if there are any, and the key in them of each discovered cell, if that is known."""
+        return None
+
+    def finer(self) -> Cells | None:
+        """The next finer cells; None: there are none."""
+        return None
+
+    def let_room_grow(self) -> None:
+        """From now on there may be more cells than `count`, which then grows."""
+        return
 
     @property
     def function(self) -> Callable[[Any], Any] | None:
@@ -216,6 +230,19 @@ class GridCells(_BoxCells):
         pieces = zip(lows, highs, self._bins, strict=True)
         self._set_edges([np.linspace(first, last, number + 1)[1:-1] for first, last, number in pieces])
 
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """Half as many bins along the dimension that has the most."""
+        most = max(range(len(self._bins)), key=self._bins.__getitem__)
+        if self._bins[most] < FEWEST_BINS:
+            return None
+        bins = [max(1, bins // 2) if place == most else bins for place, bins in enumerate(self._bins)]
+        return GridCells(bins, self._low, self._high), None
+
+    def finer(self) -> Cells | None:
+        """Half as many bins again along each dimension."""
+        bins = [bins + max(1, bins // 2) for bins in self._bins]
+        return None if math.prod(bins) > MOST_GRID else GridCells(bins, self._low, self._high)
+
     def description(self) -> dict[str, Any]:
         """As plain data."""
         return {"kind": "grid", "bins": self._bins, "low": self._low.tolist(), "high": self._high.tolist()}
@@ -317,7 +344,11 @@ class DiscoveredCells(Cells):
     def __init__(self, max_cells: int) -> None:
         self.count = check_count(max_cells, "max_cells", least=1)
         self._number: dict[str, int] = {}
-        self._growing = True
+        self._growing, self._room_grows = True, False
+
+    def let_room_grow(self) -> None:
+        """From now on there may be more cells than `count`, which then grows."""
+        self._room_grows = True
 
     @abstractmethod
     def key(self, observation: Any, env: Env | None) -> str:
@@ -334,6 +365,8 @@ class DiscoveredCells(Cells):
             return number
         if not self._growing:
             return UNKNOWN
+        if len(self._number) == self.count and self._room_grows:
+            self.count *= 2
         if len(self._number) == self.count:
             raise CellError(
                 f"there are more than {self.count:,} cells; give {type(self).__name__} a larger max_cells "

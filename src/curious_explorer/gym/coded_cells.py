@@ -179,6 +179,21 @@ class NumberCells(CodedCells):
         assert isinstance(code, tuple)
         return ",".join(map(str, code))
 
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """Bins of twice the width along the number of which most were met; two old ones are one of these."""
+        codes = [tuple(map(int, key.split(","))) for key in self.discovered()]
+        met = [len(set(along)) for along in zip(*codes, strict=True)] or [1]
+        widest = met.index(max(met))
+        if met[widest] < 3:
+            return None
+        widths = [2.0 * width if place == widest else width for place, width in enumerate(self.widths)]
+        halved = [tuple(c // 2 if place == widest else c for place, c in enumerate(code)) for code in codes]
+        return NumberCells(widths, self.reads, max_cells=self.count), [self.text(code) for code in halved]
+
+    def finer(self) -> Cells | None:
+        """Bins of two thirds of the width."""
+        return NumberCells([width / 1.5 for width in self.widths], self.reads, max_cells=self.count)
+
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a space without the numbers that are read."""
         found = 0
@@ -264,6 +279,35 @@ class JointCells(DiscoveredCells):
         }
         copied._listed, copied._of_code = list(copied.members.values()), {}
         return copied
+
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """The member of which most cells were met made coarser; the next one where that cannot be."""
+        keys = [key.split("|") for key in self.discovered()]
+        for name in sorted(self.members, key=lambda name: -len(self.members[name].discovered())):
+            member = self.members[name]
+            made = member.coarser()
+            if made is None:
+                continue
+            cells = JointCells({**self.members, name: made[0]}, max_cells=self.count)
+            if made[1] is None:
+                return cells, None
+            now, place = dict(zip(member.discovered(), made[1], strict=True)), list(self.members).index(name)
+            return cells, ["|".join([*key[:place], now[key[place]], *key[place + 1 :]]) for key in keys]
+        return None
+
+    def finer(self) -> Cells | None:
+        """All members made finer that can be."""
+        finer = {name: member.finer() for name, member in self.members.items()}
+        if not any(finer.values()):
+            return None
+        members = {name: finer[name] or member for name, member in self.members.items()}
+        return JointCells(members, max_cells=self.count)
+
+    def let_room_grow(self) -> None:
+        """From now on there may be more combinations, and more cells of each member."""
+        super().let_room_grow()
+        for member in self._listed:
+            member.let_room_grow()
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a space that one of the members refuses."""

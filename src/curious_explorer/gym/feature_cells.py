@@ -107,8 +107,18 @@ class FeatureCells(DiscoveredCells):
             copied._centres[number] = [float.fromhex(value) for value in text.split(",")]
         return copied
 
-    def with_radius(self, radius: float) -> FeatureCells:
-        """The same features, and no centre yet."""
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """A radius larger by a half; the cell of an old centre stands for its cell."""
+        wider = self._of_radius(1.5 * self.radius)
+        places = [wider._place(self._centres[number]) for number in range(len(self._number))]
+        keys = wider.discovered()
+        return self._of_radius(1.5 * self.radius), [keys[place] for place in places]
+
+    def finer(self) -> Cells | None:
+        """A radius smaller by a third."""
+        return self._of_radius(self.radius / 1.5)
+
+    def _of_radius(self, radius: float) -> FeatureCells:
         return FeatureCells(self._mean, self._weights, radius, self.reads, max_cells=self.count)
 
     def check_space(self, space: spaces.Space[Any]) -> None:

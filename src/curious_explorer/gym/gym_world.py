@@ -23,10 +23,12 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from curious_explorer.arrays import Indices
+from curious_explorer.arrays import Indices, Integers
 from curious_explorer.errors import CellError
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.automatic_cells import LOOK, choose_cells
+from curious_explorer.gym.cell_descriptions import cells_from_description
+from curious_explorer.gym.cell_refits import refitted
 from curious_explorer.gym.cells import Cells, Env, FunctionCells, LayoutCells, QuantileCells
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
@@ -113,6 +115,11 @@ class GymWorld(World):
             cells = cells.recalling(cells.discovered(), growing=True)
         self.calls = 0
         self._other_samples = 0  # steps that were not taken in `_environments`
+        self._chosen = cells is None and not isinstance(env, VectorEnv) and layouts is None
+        self._refits, self._fitted_at = (
+            0,
+            0,
+        )  # how often chosen cells were changed, and the samples since when they count
         self.notes: list[str] = []
         """What was found out when cells were chosen, in sentences."""
         self._make: Callable[[], Env] | None = None
@@ -121,7 +128,7 @@ class GymWorld(World):
             self._environments: SteppedEnvironments = self._open_vector(env, cells, actions)
         else:
             self._environments = self._open(env, cells, actions, num_envs, vectorization)
-        self._actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
+        self._kept_actors: ActorCache | None = None
         self._in_episode = False  # whether single steps can be taken
         self._step_stream: RandomStream | None = None  # of episodes of single steps, begun one after the other
 
@@ -236,15 +243,43 @@ class GymWorld(World):
     def position(self) -> dict[str, Any]:
         """Where this world stands; an episode in progress is given up, since an environment cannot be put back."""
         self._in_episode, self._step_stream = False, None
-        return {"samples": self.samples, "calls": self.calls, "discovered": self.discretisation.cells.discovered()}
+        cells = self.discretisation.cells
+        position = {"samples": self.samples, "calls": self.calls, "discovered": cells.discovered()}
+        if self._refits:
+            position |= {"cells": cells.description(), "refits": self._refits, "fitted_at": self._fitted_at}
+        return position
 
     def restore(self, position: dict[str, Any]) -> None:
         """Go back, or on, to a `position`."""
         self._other_samples = check_count(position["samples"], "samples") - self._environments.steps
         self.calls = check_count(position["calls"], "calls")
         self._in_episode, self._step_stream = False, None
-        cells = self.discretisation.cells.recalling(position.get("discovered", []), growing=True)
+        cells = self.discretisation.cells
+        if "cells" in position:
+            cells = cells_from_description(position["cells"], cells.function)
+            self._refits, self._fitted_at = position["refits"], position["fitted_at"]
+            cells.let_room_grow()
+        cells = cells.recalling(position.get("discovered", []), growing=True)
         self._environments.discretisation = self.discretisation._replace(cells=cells)
+
+    def refit(self, met: int, *, exhausted: bool, rewarded: bool) -> Integers | None:
+        """Make chosen cells finer or coarser, if need be; cells that were given stay as they are."""
+        if not self._chosen:
+            return None
+        cells = self.discretisation.cells
+        self._refits = max(1, self._refits)
+        cells.let_room_grow()
+        since = self.samples - self._fitted_at
+        made = refitted(cells, met, since, self.num_actions, exhausted=exhausted, rewarded=rewarded)
+        if made is None:
+            return None
+        changed, now = made
+        changed.let_room_grow()
+        self._environments.discretisation = self.discretisation._replace(cells=changed)
+        self._in_episode, self._refits = False, self._refits + 1
+        if not len(now):
+            self._fitted_at = self.samples
+        return now
 
     def close(self) -> None:
         """Close the environments."""
@@ -309,7 +344,7 @@ class GymWorld(World):
         shape = (self.num_states, self.num_actions)
         checked = check_any_policy(policy, *shape)
         accumulator = EpisodeAccumulator(checked, batch, shape, f"the environment {self.discretisation.environment}")
-        actor, sampler = self._actors.actor(checked), self._sampler(batch.reset)
+        actor, sampler = self._actors().actor(checked), self._sampler(batch.reset)
 
         def on_end(rollout: Rollout) -> None:
             assert rollout.trajectory is not None
@@ -373,7 +408,13 @@ class GymWorld(World):
     # What the calls above share -------------------------------------------------------------------------------------
 
     def _sampler(self, reset: RollIn | None) -> RollInSampler:
-        return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors)
+        return RollInSampler(RollIn.from_start() if reset is None else reset, self._actors())
+
+    def _actors(self) -> ActorCache:
+        """Actors for tables over as many cells as there may be now."""
+        if self._kept_actors is None or self._kept_actors.num_states != self.num_states:
+            self._kept_actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
+        return self._kept_actors
 
     def _collector(
         self, on_end: Callable[[Rollout], None], max_steps: int | None = None

@@ -16,6 +16,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from curious_explorer.errors import CellError
+from curious_explorer.gym.cells import Cells
 from curious_explorer.gym.coded_cells import ROOM, CodedCells
 from curious_explorer.gym.observation_reader import UNREADABLE, Read, array_code, check_reads, unreadable
 
@@ -110,6 +111,22 @@ class PictureCells(CodedCells):
             self._mask = np.ones(picture.size, dtype=np.bool_)
             self._mask[list(self.noise)] = False
         return self._mask.reshape(picture.shape)
+
+    def coarser(self) -> tuple[Cells, list[str] | None] | None:
+        """The next size of `SIZES` with fewer rows."""
+        smaller = [size for size in SIZES if self.rows is None or size[0] < self.rows]
+        return (self._of_size(*smaller[0]), None) if smaller else None
+
+    def finer(self) -> Cells | None:
+        """The next size of `SIZES` with more rows; beyond the largest, pictures as they are."""
+        if self.rows is None:
+            return None
+        larger = [size for size in SIZES if size[0] > self.rows]
+        return self._of_size(*larger[-1]) if larger else self._of_size(None, self.levels)
+
+    def _of_size(self, rows: int | None, levels: int) -> PictureCells:
+        given = {"path": self.path, "noise": self.noise, "most": self.most, "max_cells": self.count}
+        return PictureCells(rows, levels, **given)  # type: ignore[arg-type]
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a space that has no picture there."""

@@ -187,6 +187,30 @@ class GrowingModel:
         """
         return shortest_way(self.graph, len(self), self.num_actions, goal)
 
+    def merged(self, now: Integers) -> GrowingModel:
+        """The same counts where each state of the world is now another one, several of them the same perhaps."""
+        model = GrowingModel(self.num_actions)
+        places = np.array([model.meet(int(now[state])) for state in self._states], dtype=np.int64)
+        for index, times in self._starts.items():
+            model._starts[int(places[index])] = model._starts.get(int(places[index]), 0) + times
+        model._end_rewards = {int(places[index]): reward for index, reward in self._end_rewards.items()}
+        seen, ended = self.outcomes(), self.ended()
+        following = np.where(ended, ~places[seen.next_state], places[seen.next_state])
+        pairs = places[seen.state] * self.num_actions + seen.action
+        for pair, state, times, paid in zip(pairs, following, seen.times, seen.reward * seen.times, strict=True):
+            if model.graph.outcomes[0] == len(model.graph.outcome_pair):
+                model._make_room(len(model.graph.first_into))
+            add_outcome(model.graph, int(pair), int(state), 0.0)
+            entry = find_outcome(model.graph, int(pair), int(state))
+            model.graph.tries[pair] += times - 1
+            model.graph.outcome_times[entry] += times - 1
+            model.graph.outcome_paid[entry] += paid
+        tried = np.flatnonzero(model.graph.tries)
+        first = model.graph.outcome_times[model.graph.first_outcome[tried]]
+        model.repeats = int((model.graph.tries[tried] - 1).sum())
+        model.surprises = int((model.graph.tries[tried] - first).sum())
+        return model
+
     # Storing --------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -262,6 +286,15 @@ def add_outcome(graph: Graph, pair: int, following: int, reward: float) -> bool:
         graph.next_into[entry] = graph.first_into[following]
         graph.first_into[following] = entry
     return True
+
+
+@compiled
+def find_outcome(graph: Graph, pair: int, following: int) -> int:
+    """The entry of an outcome, or NONE."""
+    entry = graph.first_outcome[pair]
+    while entry != NONE and graph.outcome_state[entry] != following:
+        entry = graph.next_outcome[entry]
+    return int64(entry)
 
 
 @compiled

@@ -252,6 +252,22 @@ class World(ABC):
         """Count steps that were taken elsewhere for this world: in a world that `opener` made, or by a learner."""
         raise NotImplementedError(f"{type(self).__name__} counts its own steps alone")
 
+    def refit(self, met: int, *, exhausted: bool, rewarded: bool) -> Integers | None:
+        """Make states finer or coarser, if they can be and turn out to be too coarse or too fine.
+
+        Asked now and then by explorers that can go on from there; the episode in progress is given up if anything
+        changes.
+
+        Args:
+            met: how many states were met.
+            exhausted: whether nothing is left to try.
+            rewarded: whether a reward was seen, so that what is known must not be forgotten.
+
+        Returns:
+            The state that each old one is now, or an empty array if none can be told; None where nothing has changed.
+        """
+        return None
+
     # Runs that are resumed ------------------------------------------------------------------------------------------
 
     def position(self) -> dict[str, Any]:
