@@ -23,7 +23,7 @@ to: then all are explored as one, by what the agent sees, and the labels are wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -97,6 +97,7 @@ class ManyLayouts:
         gamma: float,
         samples: int | None = None,
         watch: Watch | None = None,
+        known: Sequence[Labelled] = (),
         tell: Callable[[list[Found]], None] | None = None,
     ) -> LayoutExploration:
         """Explore all layouts of a world.
@@ -106,6 +107,7 @@ class ManyLayouts:
             gamma: the discount of labels and of resets.
             samples: the most steps to take, in all layouts together; the explorer's own for each layout if None.
             watch: not called: there is no policy for a world of many tables.
+            known: labels of other layouts that were explored before, for the teacher.
             tell: called with what is known of the layouts, whenever some were explored further.
         """
         check_world(world)
@@ -113,7 +115,7 @@ class ManyLayouts:
         if not world.layouts:
             raise ValueError("the world has no layouts; give it some: GymWorld(env, layouts=range(45))")
         samples = self.explorer.steps * len(world.layouts) if samples is None else samples
-        return _Schedule(self, world, gamma, check_count(samples, "samples", least=1), tell).run()
+        return _Schedule(self, world, gamma, check_count(samples, "samples", least=1), list(known), tell).run()
 
 
 class _Schedule:
@@ -125,6 +127,7 @@ class _Schedule:
         world: World,
         gamma: float,
         samples: int,
+        known: list[Labelled],
         tell: Callable[[list[Found]], None] | None,
     ) -> None:
         self._settings, self._world, self._gamma, self._limit = settings, world, gamma, samples
@@ -134,6 +137,7 @@ class _Schedule:
         self._first_reward: int | None = None
         self._guess: Guess | None = None
         self._learned_from = 0
+        self._known = known
 
     def run(self) -> LayoutExploration:
         """Explore until nothing is open or nothing is left to spend."""
@@ -143,6 +147,7 @@ class _Schedule:
         if not repeatable:
             layouts = [None]
         found = {layout: Found(layout) for layout in layouts}
+        self._learn([])
         for layout, error in wrong.items():
             if repeatable:
                 found[layout] = Found(layout, error=error)
@@ -208,7 +213,7 @@ class _Schedule:
 
     def _learn(self, labels: list[Labelled]) -> None:
         """Learn a new guess, if there is enough to learn from."""
-        teacher = self._settings.teacher
+        teacher, labels = self._settings.teacher, [*self._known, *labels]
         if teacher is not None and len(labels) >= max(FIRST_LESSON, NEXT_LESSON * self._learned_from):
             self._guess, self._learned_from = teacher(labels), len(labels)
 

@@ -316,6 +316,11 @@ class GymWorld(World):
             time_limits=self._time_limits,
         )
 
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The environment's own."""
+        return self._environments.observation_space
+
     def observation(self) -> Any:
         """What the agent sees in the current episode; None where several environments are stepped together."""
         env = self._environments

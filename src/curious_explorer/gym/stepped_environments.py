@@ -45,7 +45,7 @@ class SteppedEnvironments(ABC):
     count: int
 
     def __init__(self, discretisation: Discretisation, space: gymnasium.Space[Any], count: int) -> None:
-        self.discretisation, self.count = discretisation, count
+        self.discretisation, self.count, self.observation_space = discretisation, count, space
         self.steps = 0
         self.observations: list[Any] = [None] * count
         self.cells = [0] * count

@@ -1,0 +1,95 @@
+"""``python -m benchmarks.layouts``: success on layouts never seen, after exploring 8, 16, 32, 64, ... others.
+
+For each task and seed: layouts are explored, one network is cloned from what was found best in them (no learning by
+reward), and it plays one episode in each of 500 layouts that were neither explored nor learned from. Every step of
+exploring is a sample; those of tests are listed apart. ``--arms`` says how layouts are explored:
+
+- lessons: what was cloned from the layouts so far tells what to try first in the next;
+- apart: each layout is explored knowing nothing of the others.
+
+Everything is kept in ``--out``: run the same command again to go on, or with more ``--stages`` to go further. A line is
+printed for each stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from curious_explorer.studies.layouts_study import Stage, study_of_minigrid
+from curious_explorer.studies.runner import make_executor
+
+TASKS = {
+    "MultiRoom-N4": "MiniGrid-MultiRoom-N4-S5-v0",
+    "MultiRoom-N6": "MiniGrid-MultiRoom-N6-v0",
+    "DoorKey-8x8": "MiniGrid-DoorKey-8x8-v0",
+    "KeyCorridorS3R3": "MiniGrid-KeyCorridorS3R3-v0",
+    "KeyCorridorS4R3": "MiniGrid-KeyCorridorS4R3-v0",
+    "KeyCorridorS6R3": "MiniGrid-KeyCorridorS6R3-v0",
+    "ObstructedMaze-1Dlh": "MiniGrid-ObstructedMaze-1Dlh-v0",
+    "ObstructedMaze-2Dlh": "MiniGrid-ObstructedMaze-2Dlh-v0",
+}
+"""MultiRoom-N7-S8 is not registered with MiniGrid."""
+ARMS = ("lessons", "apart")
+
+
+def line(task: str, arm: str, seed: int, stage: Stage) -> str:
+    """One stage of one run."""
+    firsts = [first for first in stage.first_rewards if first is not None]
+    first = f"{np.median(firsts):,.0f}" if firsts else "none"
+    return (
+        f"| {task} | {arm} | {seed} | {stage.layouts} | {stage.found} | {stage.samples:,} | {first} | "
+        f"{stage.solved / stage.tested:.3f} ({stage.low:.3f} to {stage.high:.3f}) | {stage.test_steps:,} | "
+        f"{stage.seconds:,.0f} |"
+    )
+
+
+def run(task: str, arm: str, seed: int, asked: argparse.Namespace) -> list[Stage]:
+    """All stages of one run, those already done included."""
+    study = study_of_minigrid(
+        TASKS[task],
+        stages=tuple(asked.stages),
+        share=asked.share,
+        after=asked.after,
+        lessons=arm == "lessons",
+        tests=asked.tests,
+        seed=seed,
+    )
+    folder = Path(asked.out) / f"{task}-{arm}-{seed}"
+    return study.run(
+        folder,
+        executor=make_executor(None, workers=asked.workers),
+        on_stage=lambda stage: print(line(task, arm, seed, stage), flush=True),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default=",".join(TASKS), help="some of: " + ", ".join(TASKS))
+    parser.add_argument("--arms", default=",".join(ARMS), help="some of: " + ", ".join(ARMS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=100, help="settings were chosen on seeds below")
+    parser.add_argument("--stages", type=lambda text: [int(part) for part in text.split(",")], default=[8, 16, 32, 64])
+    parser.add_argument("--share", type=int, default=100_000, help="samples for each layout, on average")
+    parser.add_argument("--after", type=int, default=1_000, help="samples in a layout after its first reward")
+    parser.add_argument("--tests", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", default="results/layouts")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    Path(asked.out).mkdir(parents=True, exist_ok=True)
+    print(
+        "| task | arm | seed | layouts | paid | samples | median to first reward | unseen solved | test steps | "
+        "CPU seconds |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for task in asked.tasks.split(","):
+        for arm in asked.arms.split(","):
+            for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
+                run(task, arm, seed, asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""Explore some layouts, clone what was found best in them, test on layouts never seen; with ever more layouts.
+
+FOLDER/study.json            what was asked for
+FOLDER/0008/explored.json    what exploring the layouts up to the eighth took, and the report
+FOLDER/0008/labels.npz       what was found best in those that this stage added
+FOLDER/0008/policy/          the policy cloned from all labels so far
+FOLDER/0008/tested.json      how it did on unseen layouts
+
+A stage explores the layouts that the one before it did not have. With lessons, what was learned in those before tells
+what to try first in these. A study that is killed goes on at the stage, or the part of one, that it was in. No network
+is trained by reward here.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from curious_explorer.errors import StudyError
+from curious_explorer.explorers.layout_exploration import LayoutExploration
+from curious_explorer.explorers.layout_files import read_labels, write_labels
+from curious_explorer.explorers.layout_slice import Labelled
+from curious_explorer.explorers.many_layouts import ManyLayouts
+from curious_explorer.gym.cells import Cells, Env
+from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import Format, read_json, write_json
+from curious_explorer.studies.executors import Executor, Inline
+from curious_explorer.studies.unseen_layouts import LEAST_TESTS, LayoutSplit, play_unseen, split_layouts
+from curious_explorer.validation import check_count, check_gamma, check_seed
+
+STUDY = Format("curious-explorer/layouts-study", 1)
+EXPLORED = Format("curious-explorer/layouts-explored", 1)
+TESTED = Format("curious-explorer/layouts-tested", 1)
+_EXPLORED_KEYS = {"layouts", "samples", "found", "set_aside", "failed", "labels", "first_rewards", "report", "seconds"}
+_TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "seconds"}
+
+
+class Stage(NamedTuple):
+    """How a policy cloned from some layouts does."""
+
+    layouts: int
+    """How many were explored."""
+    found: int
+    """In how many of them a reward was seen."""
+    samples: int
+    """Every step taken in all of them."""
+    labels: int
+    first_rewards: tuple[int | None, ...]
+    """Of the layouts that this stage added, the samples to the first reward."""
+    solved: int
+    tested: int
+    low: float
+    high: float
+    test_steps: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutsStudy:
+    """What to explore, and how."""
+
+    name: str
+    """What the study is about, for its folder."""
+    make: Callable[[], Env]
+    """Makes the environment; a function of a module, where processes are to help."""
+    cells: Cells
+    actions: Sequence[Any] | None = None
+    stages: tuple[int, ...] = (8, 16, 32, 64)
+    """After how many layouts to clone and to test."""
+    share: int = 100_000
+    """Samples for each layout, on average."""
+    after: int = 1_000
+    """Samples in a layout after its first reward."""
+    lessons: bool = True
+    """Whether what was learned in some layouts helps in the next."""
+    tests: int = LEAST_TESTS
+    gamma: float = 0.99
+    threshold: float = 0.0
+    """A test layout is solved if its episode returns more."""
+    seed: int = 0
+    cloning: Any = field(default=None)
+    """A `sb3.label_cloning.Cloning`; its defaults if None."""
+
+    def __post_init__(self) -> None:
+        if not self.stages or list(self.stages) != sorted(set(self.stages)):
+            raise ValueError(f"stages is {self.stages}, expected numbers of layouts that grow")
+        check_count(self.stages[0], "the first of stages", least=1)
+        check_count(self.share, "share", least=1)
+        check_count(self.after, "after")
+        check_count(self.tests, "tests", least=1)
+        check_gamma(self.gamma)
+        check_seed(self.seed)
+
+    @property
+    def split(self) -> LayoutSplit:
+        """The layouts to explore, in order, and those to test on."""
+        return split_layouts(self.stages[-1], self.tests, seed=self.seed)
+
+    def settings(self) -> dict[str, Any]:
+        """What results depend on, as plain data; more stages may be added later."""
+        actions = None if self.actions is None else [str(action) for action in self.actions]
+        plain = ("name", "share", "after", "lessons", "tests", "gamma", "threshold", "seed")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "actions": actions,
+            "cells": self.cells.description(),
+            "cloning": asdict(self._cloning()),
+        }
+
+    def _cloning(self) -> Any:
+        from curious_explorer.sb3.label_cloning import Cloning
+
+        return Cloning(seed=self.seed) if self.cloning is None else self.cloning
+
+    def run(
+        self,
+        folder: str | Path,
+        *,
+        executor: Executor | None = None,
+        on_stage: Callable[[Stage], None] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> list[Stage]:
+        """Do all stages that the folder does not hold yet; returns all of them."""
+        path, told = Path(folder), tell or (lambda words: None)
+        RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder").claim(
+            self.settings(), resume=True
+        )
+        labels: list[Labelled] = []
+        stages: list[Stage] = []
+        samples = 0
+        for place, count in enumerate(self.stages):
+            place_of = path / f"{count:04d}"
+            place_of.mkdir(exist_ok=True)
+            before = 0 if place == 0 else self.stages[place - 1]
+            new = self.split.train[before:count]
+            if not (place_of / "explored.json").is_file():
+                told(f"exploring layouts {before + 1} to {count}")
+                self._explore(place_of, new, labels, executor or Inline())
+            explored = read_json(place_of / "explored.json", EXPLORED, _EXPLORED_KEYS)
+            labels += read_labels(place_of / "labels.npz")
+            samples += explored["samples"]
+            if not (place_of / "tested.json").is_file():
+                told(f"cloning and testing after {count} layouts")
+                self._test(place_of, labels, executor or Inline())
+            tested = read_json(place_of / "tested.json", TESTED, _TESTED_KEYS)
+            stages.append(
+                Stage(
+                    layouts=count,
+                    found=explored["found"] + (stages[-1].found if stages else 0),
+                    samples=samples,
+                    labels=sum(len(each.observations) for each in labels),
+                    first_rewards=tuple(explored["first_rewards"]),
+                    solved=tested["solved"],
+                    tested=tested["tested"],
+                    low=tested["low"],
+                    high=tested["high"],
+                    test_steps=tested["steps"],
+                    seconds=explored["seconds"] + tested["seconds"],
+                )
+            )
+            if on_stage is not None:
+                on_stage(stages[-1])
+        return stages
+
+    def _explore(self, folder: Path, layouts: Sequence[int], known: list[Labelled], executor: Executor) -> None:
+        from curious_explorer.sb3.label_cloning import CloningTeacher
+
+        began = time.process_time()
+        world = GymWorld(self.make, cells=self.cells, actions=self.actions, seed=self.seed, layouts=layouts)
+        teacher = None
+        if self.lessons:
+            space, choices = world.observation_space, tuple(world.discretisation.action_set.choices)
+            teacher = CloningTeacher(space, choices)
+        explorer = ManyLayouts(after=self.after, teacher=teacher, jobs=executor)
+        exploration = explorer.explore(world, gamma=self.gamma, samples=self.share * len(layouts), known=known)
+        write_labels(folder / "labels.npz", exploration.labels)
+        write_json(folder / "explored.json", EXPLORED, _summary(exploration, time.process_time() - began))
+
+    def _test(self, folder: Path, labels: list[Labelled], executor: Executor) -> None:
+        began = time.process_time()
+        world = GymWorld(self.make, cells=self.cells, actions=self.actions, seed=self.seed)
+        if any(len(each.observations) for each in labels):
+            policy = self._cloning().clone(labels, world.observation_space, world.discretisation.action_set.choices)
+            policy.save(folder / "policy")
+            split = self.split
+            result = play_unseen(
+                self.make,
+                policy,
+                split.test,
+                explored=split.train,
+                seed=self.seed,
+                threshold=self.threshold,
+                executor=executor,
+            )
+            numbers = {name: getattr(result, name) for name in ("solved", "tested", "low", "high", "steps")}
+        else:
+            numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0}
+        write_json(folder / "tested.json", TESTED, {**numbers, "seconds": time.process_time() - began})
+
+
+def _summary(exploration: LayoutExploration, seconds: float) -> dict[str, Any]:
+    return {
+        **exploration.summary._asdict(),
+        "first_rewards": [each.first_reward for each in exploration.layouts.values()],
+        "report": exploration.report(),
+        "seconds": seconds,
+    }
+
+
+def study_of_minigrid(name: str, *, max_cells: int = 1_000_000, **settings: Any) -> LayoutsStudy:
+    """A study of a MiniGrid by its id: its symbolic state as cells, faster views, the actions that do anything."""
+    from curious_explorer.gym.cells import MiniGridCells
+
+    return LayoutsStudy(
+        name=name,
+        make=functools.partial(_make_minigrid, name),
+        cells=MiniGridCells(max_cells, things=True),
+        actions=list(range(6)),
+        **settings,
+    )
+
+
+def _make_minigrid(name: str) -> Env:
+    from curious_explorer.gym.make_env import make_by_id
+    from curious_explorer.gym.minigrid_views import FastViews
+
+    return FastViews(make_by_id(name))

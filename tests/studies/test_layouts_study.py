@@ -1,0 +1,57 @@
+"""Exploring, cloning and testing in stages that go on where they were left."""
+
+import functools
+
+import pytest
+from layouts_helpers import Signposts
+
+from curious_explorer import HashedCells
+from curious_explorer.errors import StudyError
+from curious_explorer.gym.cloned_policy import ClonedPolicy
+from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid
+
+pytest.importorskip("torch")
+
+
+def study(**changed):
+    settings = {"stages": (4, 12), "share": 400, "after": 20, "tests": 60}
+    make = functools.partial(Signposts, length=5, limit=12)
+    return LayoutsStudy(name="signposts", make=make, cells=HashedCells(200), **settings | changed)
+
+
+def test_unseen_layouts_are_solved_by_what_was_learned_in_others_and_stages_go_on(tmp_path):
+    first = study(stages=(4,)).run(tmp_path)
+    assert first[0].found == 4
+    both = study().run(tmp_path)
+    assert both[0] == first[0]
+    assert both[1].layouts == both[1].found == 12
+    assert both[1].samples > both[0].samples
+    assert both[1].solved == 60
+    assert both[1].low > 0.9
+    assert study().run(tmp_path) == both  # nothing is done twice
+    policy = ClonedPolicy.load(tmp_path / "0012" / "policy", Signposts().observation_space)
+    env = Signposts()
+    for seed in range(200, 220):
+        seen, _ = env.reset(seed=seed)
+        assert policy.probabilities([seen])[0].argmax() == seen[1]
+
+
+def test_other_settings_need_another_folder(tmp_path):
+    study(stages=(4,)).run(tmp_path)
+    with pytest.raises(StudyError, match="after"):
+        study(stages=(4,), after=30).run(tmp_path)
+
+
+def test_where_nothing_is_found_nothing_is_learned(tmp_path):
+    stage = study(stages=(2,), actions=[0], share=30, tests=10).run(tmp_path)[0]
+    assert (stage.found, stage.labels, stage.solved) == (0, 0, 0)
+    with pytest.raises(ValueError, match="stages"):
+        study(stages=(8, 4))
+
+
+@pytest.mark.slow
+def test_a_minigrid_with_changing_layouts(tmp_path):
+    task = study_of_minigrid("MiniGrid-MultiRoom-N2-S4-v0", stages=(8,), share=3_000, after=200, tests=40)
+    stage = task.run(tmp_path)[0]
+    assert stage.found == 8
+    assert stage.solved >= 20
