@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
+import struct
 import zipfile
 from pathlib import Path
 
@@ -16,10 +18,16 @@ from curious_explorer.storage import (
     Format,
     atomic_writer,
     check_header,
+    check_inside,
+    check_tensors,
     decode,
     encode,
+    parse_strictly,
     read_archive,
     read_json,
+    read_plain,
+    reading,
+    tensors_header,
     write_atomically,
     write_json,
 )
@@ -87,13 +95,97 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         write_atomically(tmp_path, "text")
 
 
+def test_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a pipe"):  # and does not wait for a writer
+        read_plain(tmp_path / "pipe")
+    with pytest.raises(IsADirectoryError):
+        read_plain(tmp_path)
+
+
+def test_no_link_leads_out_of_a_folder(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    folder.mkdir()
+    write_atomically(outside / "file", "foreign")
+    (folder / "linked").symlink_to(outside / "file")
+    (folder / "below").symlink_to(outside)
+    for path in (folder / "linked", folder / "below" / "file"):
+        assert read_plain(path) == b"foreign"  # where nothing is said of a folder
+        with pytest.raises(ValueError, match="is a link"):
+            read_plain(path, within=folder)
+    with pytest.raises(ValueError, match="leads out"):
+        check_inside(folder / ".." / "outside" / "file", folder)
+
+
+def test_a_full_disk_is_explained_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = write_atomically(tmp_path / "file", "old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left on the disk; nothing was changed there"):
+        write_atomically(path, "new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "old"
+
+
+class OurError(ValueError):
+    """The error of some kind of file."""
+
+
+def read_as_ours(path: Path, problem: Exception, **options: bool) -> None:
+    with reading(path, OurError, "a thing", "make it anew", **options):
+        raise problem
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [ValueError("v"), OSError("o"), MemoryError(), RecursionError(), KeyError("k"), IndexError(), struct.error("s")],
+)
+def test_whatever_a_damaged_file_causes_names_it(tmp_path: Path, problem: Exception) -> None:
+    path = tmp_path / "x"
+    with pytest.raises(OurError, match="x cannot be read as a thing: .*; make it anew") as caught:
+        read_as_ours(path, problem)
+    assert caught.value.__cause__ is problem
+    with pytest.raises(OurError, match="^mine$"):
+        read_as_ours(path, OurError("mine"))
+    with pytest.raises(FileNotFoundError):
+        read_as_ours(path, FileNotFoundError(), missing=True)
+
+
 # Headers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1e999}', "1e999"),
+        (b'{"a": ' + b"7" * 400 + b"}", "400 digits"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b"\xff", "UTF-8"),
+        (b" ", "empty"),
+    ],
+)
+def test_json_without_liberties(content: bytes, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_strictly(content)
+
+
+def test_layout_is_no_part_of_the_checksum(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "x.json", KIND, {"size": 7, "share": 0.1, "names": ("a", "b"), "by": {1: 2}})
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=None, sort_keys=True))
+    assert read_json(path, KIND, {"size", "share", "names", "by"})["size"] == 7
+    path.write_text(path.read_text().replace("0.1", "0.2"))
+    with pytest.raises(ValueError, match="checksum is another"):
+        read_json(path, KIND, {"size", "share", "names", "by"})
 
 
 def test_json_comes_back_with_its_header(tmp_path: Path) -> None:
     path = write_json(tmp_path / "x.json", KIND, {"size": 7})
-    assert read_json(path, KIND, {"size"}) == {"format": "a test", "version": 3, "size": 7}
-    assert list(json.loads(path.read_text())) == ["format", "version", "size"]
+    assert read_json(path, KIND, {"size"}) == json.loads(path.read_text())
+    assert list(json.loads(path.read_text())) == ["format", "version", "size", "checksum"]
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(path, KIND, {"size": float("nan")})
 
@@ -110,6 +202,9 @@ def test_json_comes_back_with_its_header(tmp_path: Path) -> None:
         ({"format": "a test", "size": 1}, "version is None"),
         ({"format": "a test", "version": 3}, "misses.*size"),
         ({"format": "a test", "version": 3, "size": 1, "colour": 2}, "unknown.*colour"),
+        ({"format": "a test", "version": 3, "size": 1}, "misses.*checksum"),
+        (KIND.header({"size": 1}) | {"size": 2}, "checksum"),
+        (KIND.header({"size": 1}) | {"checksum": None}, "checksum"),
     ],
 )
 def test_headers_that_do_not_fit(given: object, words: str) -> None:
@@ -145,7 +240,7 @@ def test_arrays_come_back_and_numpy_reads_them_too(tmp_path: Path) -> None:
 def test_every_array_begins_at_a_multiple_of_the_alignment() -> None:
     content = encode(KIND, {}, {f"{'x' * length}": np.arange(length, dtype=np.float64) for length in range(1, 40)})
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for member in archive.infolist()[1:]:
+        for member in archive.infolist()[:-1]:  # the last one is the header
             data = np.arange(len(member.filename) - 4, dtype=np.float64).tobytes()
             begin = content.index(b"NUMPY", member.header_offset) - 1
             assert (begin + member.file_size - len(data)) % ALIGNMENT == 0
@@ -163,3 +258,24 @@ def test_an_array_that_does_not_fit_is_named() -> None:
             archive.array(*arguments)
     with pytest.raises(ValueError, match="no array 'none'"):
         archive.array("none", "<f8", None)
+
+
+def test_arrays_that_changed_places_are_noticed() -> None:
+    content = encode(KIND, {}, {"one": np.array([1.0, 2.0]), "two": np.array([3.0, 4.0])})
+    swapped = content.replace(b"one.npy", b"xxx.npy").replace(b"two.npy", b"one.npy").replace(b"xxx.npy", b"two.npy")
+    with pytest.raises(ValueError, match="not those of its header"):
+        decode(swapped, KIND, set(), None)
+
+
+def test_tensors_have_checksums_too() -> None:
+    tensors = {"a": np.arange(4.0), "b": np.zeros((2, 2), dtype=np.float32)}
+    text = tensors_header(KIND, {"note": 1}, tensors).encode()
+    assert check_tensors(text, KIND, {"note"}, tensors)["note"] == 1
+    for changed in (
+        {"a": tensors["a"] + 1e-12},
+        {"b": tensors["b"].reshape(4)},
+        {"b": -tensors["b"]},
+        {"c": tensors["a"]},
+    ):
+        with pytest.raises(ValueError, match="not those of its header"):
+            check_tensors(text, KIND, {"note"}, tensors | changed)

@@ -23,6 +23,10 @@ class CheckpointError(ValueError):
     """A checkpoint folder is damaged, of a newer version, or belongs to a run with other settings."""
 
 
+class FolderInUseError(ValueError):
+    """Someone else writes in a folder; the message says who."""
+
+
 class CertificateError(ValueError):
     """A certificate or bound that was asked for cannot be given; it is refused rather than weakened."""
 

@@ -8,17 +8,28 @@ A `RunFolder` belongs to the run whose settings it holds: the same settings go o
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from curious_explorer.storage import Format, holds_files, read_json, write_json
+from curious_explorer.errors import FolderInUseError
+from curious_explorer.folder_lock import folder_lock, is_held
+from curious_explorer.storage import (
+    DISK_IS_FULL,
+    Format,
+    check_plain_tree,
+    checksum_of,
+    holds_files,
+    read_json,
+    reading,
+    write_json,
+)
 
-DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
 Plain = dict[str, Any]
 
 
@@ -107,6 +118,9 @@ class RunFolder:
     error: type[ValueError]
     advice: str = "choose another folder"
     """What to do about a folder that is refused."""
+    growing: tuple[str, ...] = ()
+    """Settings that may differ as long as one goes on where the other ends: numbers, or lists of which one begins with
+    the other. The larger is kept."""
 
     @property
     def claimed(self) -> bool:
@@ -116,28 +130,59 @@ class RunFolder:
     def settings(self) -> Plain:
         """The settings that it holds."""
         path = self.path / self.file
-        try:
+        with reading(path, self.error, advice=self.advice):
             settings = read_json(path, self.format, {"settings"})["settings"]
             if not isinstance(settings, dict):
                 raise ValueError(f"settings is {settings!r}, expected an object")
             return settings
-        except (ValueError, OSError, RecursionError) as error:
-            raise self.error(f"{path} cannot be read: {error}; {self.advice}") from error
 
-    def claim(
-        self, settings: Plain, *, resume: bool = True, growing: tuple[str, ...] = (), replace: bool = False
-    ) -> None:
+    def digest(self) -> str:
+        """What tells its settings from others, those aside that may grow; whatever the run writes carries it."""
+        return checksum_of({name: value for name, value in self.settings().items() if name not in self.growing})
+
+    def check_digest(self, found: object) -> None:
+        """Refuse what was written by a run with other settings."""
+        if found != self.digest():
+            raise ValueError(f"it was made with other settings than {self.path / self.file} has")
+
+    @contextmanager
+    def claim(self, settings: Plain, *, resume: bool = True, replace: bool = False) -> Iterator[None]:
         """Make the folder this run's own, or refuse it; what it holds of another is never overwritten or removed.
+
+        Nobody else can claim it within the block.
 
         Args:
             settings: what the results depend on, as plain data.
             resume: whether it may belong to a run with these settings already.
-            growing: settings that may differ as long as one goes on where the other ends: numbers, or lists of which
-                one begins with the other. The larger is kept.
             replace: whether other settings may take the place of those there, because nothing was finished with them.
         """
         if self.path.exists() and not self.path.is_dir():
             raise self.error(f"{self.path} is a file, expected a folder; {self.advice}")
+        self._check_own()
+        with ExitStack() as held:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                held.enter_context(folder_lock(self.path))
+                check_plain_tree(self.path)
+                self._write(settings, resume=resume, replace=replace)
+            except FolderInUseError as error:
+                raise self.error(f"{error}; wait until that is done, or {self.advice}") from None
+            except OSError as error:
+                if error.errno in DISK_IS_FULL:
+                    raise
+                words = f"{self.path} cannot be written ({error.strerror or error}); {self.advice}"
+                raise self.error(f"{words}, or change its permissions") from error
+            except ValueError as error:
+                raise error if isinstance(error, self.error) else self.error(f"{error}, or {self.advice}") from error
+            yield
+
+    def _check_own(self) -> None:
+        """Refuse a folder with files in it that is not claimed: a process may be killed before it writes settings."""
+        if not self.claimed and self.path.exists() and holds_files(self.path):
+            raise self.error(f"{self.path} is not empty and holds no {self.what}; {self.advice}")
+
+    def _write(self, settings: Plain, *, resume: bool, replace: bool) -> None:
+        """Compare the settings with those that are there, and write what is to be there now."""
         wanted: Plain = json.loads(json.dumps(settings, allow_nan=False))
         if self.claimed:
             if not resume:
@@ -146,7 +191,7 @@ class RunFolder:
                     f"or {self.advice}"
                 )
             found = self.settings()
-            kept = {name: _larger(found.get(name), wanted[name]) for name in growing}
+            kept = {name: _larger(found.get(name), wanted.get(name)) for name in self.growing}
             same = {name: wanted[name] for name, larger in kept.items() if larger is not None}
             difference = None if replace else first_difference(found | same, wanted)
             if difference is not None:
@@ -154,22 +199,14 @@ class RunFolder:
                     f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, "
                     "or the settings it was made with"
                 )
-            for leftover in self.path.rglob(".*.tmp"):
-                leftover.unlink(missing_ok=True)  # half-written when an earlier process was killed
+            for leftover in self.path.rglob(".*.tmp"):  # half-written when an earlier process was killed
+                if leftover.parent == self.path or not is_held(leftover.parent):
+                    leftover.unlink(missing_ok=True)
             wanted |= {name: kept[name] for name in same}
             if found == wanted:
                 return
-        elif self.path.exists() and holds_files(self.path):  # a process may be killed before it writes the settings
-            raise self.error(f"{self.path} is not empty and holds no {self.what}; {self.advice}")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            write_json(self.path / self.file, self.format, {"settings": wanted})
-        except OSError as error:
-            if error.errno in DISK_IS_FULL:
-                raise
-            raise self.error(
-                f"{self.path} cannot be written ({error.strerror or error}); {self.advice}, or change its permissions"
-            ) from error
+        self._check_own()
+        write_json(self.path / self.file, self.format, {"settings": wanted})
 
 
 def _larger(found: Any, wanted: Any) -> Any:

@@ -362,8 +362,8 @@ def test_damaged_checkpoints_are_refused_and_kept(tmp_path):
         assert path.read_bytes() == content
     path.write_bytes(whole)
     settings = tmp_path / "exploration.json"
-    settings.write_text(settings.read_text().replace('"version": 1', '"version": 9'))
-    with pytest.raises(CheckpointError, match="newer than 1"):
+    settings.write_text(settings.read_text().replace('"version": 2', '"version": 9'))
+    with pytest.raises(CheckpointError, match="newer than 2"):
         run_to_the_end(tmp_path)
 
 

@@ -7,6 +7,7 @@ import pickle
 import gymnasium
 import numpy as np
 import pytest
+from file_helpers import change_json
 from gym_helpers import Corridor, Counting, counting, random_reset_model, table, uniform
 from gymnasium.utils.env_checker import check_env
 from statistics_checks import SIGNIFICANCE, chi_square
@@ -262,7 +263,7 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
     [
         ({"cells": {"kind": "clouds"}}, "'clouds'"),
         ({"cells": {"kind": "grid", "bins": [2]}}, "grid.*'low'"),
-        ({"cells": {"kind": "grid", "bins": [2], "low": [0.0], "high": [float("1e999")]}}, "finite|Infinity"),
+        ({"cells": {"kind": "grid", "bins": [2], "low": [0.0], "high": [None]}}, "finite|cannot be read"),
         ({"actions": []}, "empty"),
         ({"cells": 5}, "cannot be read"),
     ],
@@ -270,8 +271,6 @@ def test_cell_functions_are_given_again_at_load(tmp_path):
 def test_damaged_discretisations_are_refused(tmp_path, change, message):
     model = mountain_car_model()
     path = model.save(tmp_path) / "reset_model.json"
-    header = json.loads(path.read_text())
-    header["discretisation"] |= change
-    path.write_text(json.dumps(header))
+    change_json(path, discretisation=json.loads(path.read_text())["discretisation"] | change)
     with pytest.raises(ResetModelError, match=message):
         RestartWrapper(mountain_car(), ResetModel.load(tmp_path))

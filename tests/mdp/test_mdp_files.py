@@ -6,9 +6,11 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from file_helpers import read_arrays, write_arrays
 from hypothesis import HealthCheck, given, settings
 from strategies import finite_mdps
 
@@ -78,7 +80,7 @@ def test_json_reads_well(tmp_path: Path) -> None:
     builder.state("A").action("left").to("B", 0.8).to("A", 0.2)
     text = save_mdp(builder.terminal("B").start("A").build(), tmp_path / "x.json").read_text()
     assert (
-        '    {"state": "A", "action": "left", "reward": 0.0, "to": [["A", 0.2], ["B", 0.8]]}' in text.splitlines()[10]
+        '    {"state": "A", "action": "left", "reward": 0.0, "to": [["A", 0.2], ["B", 0.8]]}' in text.splitlines()[11]
     )
     assert json.loads(text)["version"] == 1
 
@@ -182,7 +184,7 @@ def named_json(tmp_path: Path) -> tuple[Path, str]:
         ("curious-explorer/finite-mdp", "something/else", "another kind"),
         ('["A", 0.25]', '["A", NaN]', "NaN"),
         ('["A", 0.25]', '["A", -Infinity]', "-Infinity"),
-        ('["A", 0.25]', '["A", 1e999]', "inf"),
+        ('["A", 0.25]', '["A", 1e999]', "1e999"),
         ('["A", 0.25]', '["A", true]', "True"),
         ('["A", 0.25]', '["A", "0.25"]', "'0.25'"),
         ('["A", 0.25]', '["A", 0.25, 1.0]', "list of 2"),
@@ -233,21 +235,19 @@ def test_hostile_json(tmp_path: Path, old: str, new: str, words: str) -> None:
 # Hostile archives -------------------------------------------------------------------------------------------------
 
 
-def arrays_of(mdp: FiniteMDP, tmp_path: Path) -> dict[str, np.ndarray]:
-    with np.load(save_mdp(mdp, tmp_path / "good.npz")) as arrays:
-        return dict(arrays)
+def arrays_of(mdp: FiniteMDP, tmp_path: Path) -> dict[str, Any]:
+    return read_arrays(save_mdp(mdp, tmp_path / "good.npz"))
 
 
-def header_with(arrays: dict[str, np.ndarray], **changes: object) -> np.ndarray:
-    header = json.loads(arrays["header"].tobytes()) | changes
-    return np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+def header_with(arrays: dict[str, Any], **changes: object) -> dict[str, Any]:
+    return arrays["header"] | changes
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
         (lambda a: {"start": np.array([{"harm": 1}, None, None])}, "start holds object"),
-        (lambda a: {"header": header_with(a, version=3)}, "newer"),
+        (lambda a: {"header": header_with(a, version=4)}, "newer"),
         (lambda a: {"header": header_with(a, format="other")}, "another kind"),
         (lambda a: {"header": header_with(a, num_states=True)}, "num_states is True"),
         (lambda a: {"header": header_with(a, num_states=10**12)}, "indptr holds"),
@@ -255,7 +255,7 @@ def header_with(arrays: dict[str, np.ndarray], **changes: object) -> np.ndarray:
         (lambda a: {"header": header_with(a, state_names="ABC")}, "state_names"),
         (lambda a: {"header": header_with(a, state_names=["A", "A", "B"])}, "names must differ"),
         (lambda a: {"header": header_with(a, rewards="by transition")}, "rewards holds"),
-        (lambda a: {"header": a["header"][:-1].copy()}, "complete JSON"),
+        (lambda a: {"header": np.frombuffer(json.dumps(a["header"])[:-1].encode(), dtype=np.uint8)}, "complete JSON"),
         (lambda a: {"header": np.array(1, dtype=np.uint8)}, "header holds"),
         (lambda a: {"start": a["start"].astype(np.float32)}, "start holds float32"),
         (lambda a: {"start": a["start"].astype(">f8")}, "start holds"),
@@ -277,7 +277,7 @@ def header_with(arrays: dict[str, np.ndarray], **changes: object) -> np.ndarray:
 def test_hostile_arrays(tmp_path: Path, spoil, words: str) -> None:
     arrays = arrays_of(crossroad_traps(2), tmp_path)
     path = tmp_path / "bad.npz"
-    np.savez(path, **(arrays | spoil(arrays)))
+    write_arrays(path, arrays | spoil(arrays))
     with pytest.raises(MDPFileError) as caught:
         FiniteMDP.load(path)
     assert words in str(caught.value)
@@ -290,7 +290,7 @@ def test_an_object_array_is_never_unpickled(tmp_path: Path) -> None:
 
     arrays = arrays_of(crossroad_traps(2), tmp_path)
     path = tmp_path / "bad.npz"
-    np.savez(path, **(arrays | {"start": np.array([Harm(), None, None], dtype=object)}))
+    write_arrays(path, arrays | {"start": np.array([Harm(), None, None], dtype=object)})
     with pytest.raises(MDPFileError, match="start holds object"):
         FiniteMDP.load(path)
     assert not (tmp_path / "harmed").exists()

@@ -23,6 +23,7 @@ LAYERS = [
     "optional_packages",
     "backends",
     "storage",
+    "folder_lock",
     "settings_description",
     "validation",
     "registration",

@@ -1,10 +1,10 @@
 """Reset models: the right distribution, sampled and exact, and files that are whole or refused."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
+from file_helpers import change_json
 from random_mdps import random_mdp, random_policy
 from statistics_checks import SIGNIFICANCE, chi_square
 
@@ -104,8 +104,7 @@ def test_saving_again_replaces_the_model_and_leaves_nothing_behind(tmp_path):
 
 
 def spoil_json(folder, **changes):
-    path = folder / "reset_model.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    change_json(folder / "reset_model.json", **changes)
 
 
 def truncate_tables(folder):
@@ -126,7 +125,7 @@ def truncate_json(folder):
         (truncate_json, "not complete JSON"),
         (truncate_tables, "truncated or was changed"),
         (lambda f: next(f.glob("*.npz")).unlink(), "No such file"),
-        (lambda f: spoil_json(f, version=6), "newer than 5"),
+        (lambda f: spoil_json(f, version=7), "newer than 6"),
         (lambda f: spoil_json(f, format="something else"), "another kind"),
         (lambda f: spoil_json(f, num_states=99), "expected float64 of shape"),
         (lambda f: spoil_json(f, gamma=1.5), "gamma is 1.5"),

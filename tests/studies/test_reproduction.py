@@ -209,7 +209,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(whole, tmp_path, monkeypatch
     monkeypatch.setattr(reproduction, "RUNS", replace(reproduction.RUNS, save=save))
     with pytest.raises(StudyError, match="no space left on the disk; everything finished so far is kept"):
         run_study(TINY, tmp_path / "out")
-    assert sorted((tmp_path / "out").glob("runs/*/*")) == sorted(saved)
+    assert sorted((tmp_path / "out").glob("runs/*/*.npz")) == sorted(saved)
     monkeypatch.undo()
     done_before = []
     runs = run_study(TINY, tmp_path / "out", resume=True, on_run=lambda run, was_there: done_before.append(was_there))

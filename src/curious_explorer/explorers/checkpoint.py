@@ -9,6 +9,7 @@ sampled again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -19,17 +20,26 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.settings_description import RunFolder, describe
-from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
-from curious_explorer.validation import check_policy
+from curious_explorer.storage import (
+    Archive,
+    Format,
+    check_size,
+    decode,
+    encode,
+    read_plain,
+    reading,
+    write_atomically,
+)
+from curious_explorer.validation import check_gamma, check_policy
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import TransitionCounts, World
 
-SETTINGS = Format("curious-explorer/exploration", 1)
-ROUND = Format("curious-explorer/exploration-round", 2)
-SETTINGS_FILE = "exploration.json"
+SETTINGS = Format("curious-explorer/exploration", 2)
+ROUND = Format("curious-explorer/exploration-round", 3)
+SETTINGS_FILE, COUNTS_FILE = "exploration.json", "counts.npz"
 _COUNTS = ("visit_samples", "learning_samples", "accepted")
-_ROUND_KEYS = {"number", "threshold", *_COUNTS, "rejected", "ended", "position", "memory"}
+_ROUND_KEYS = {"number", "threshold", *_COUNTS, "rejected", "ended", "position", "memory", "settings"}
 _TRANSITIONS = ("state", "action", "next_state", "times")
 
 
@@ -45,30 +55,47 @@ class Remembers(Protocol):
 
 
 class Checkpoint:
-    """A folder to save rounds in and to go on from; does nothing when there is no folder."""
+    """A folder to save rounds in and to go on from; does nothing when there is no folder.
+
+    It is a context, within which nobody else can write in the folder.
+    """
 
     def __init__(self, folder: str | Path | None, world: World, optimizer: Optimizer, settings: dict[str, Any]) -> None:
         self._folder = None if folder is None else Path(folder)
         self._world = world
         self._optimizer = optimizer
-        if self._folder is None:
-            return
-        described = {"world": world.identity(), **settings, "optimizer": describe(optimizer)}
-        _run_folder(self._folder).claim(described, growing=("thresholds",))
+        self._settings, self._digest, self._claim = settings, "", ExitStack()
+
+    def __enter__(self) -> Checkpoint:
+        if self._folder is not None:
+            described = {
+                "world": self._world.identity(),
+                **self._settings,
+                "optimizer": describe(self._optimizer),
+            }
+            folder = exploration_folder(self._folder)
+            self._claim.enter_context(folder.claim(described, replace=not holds_results(self._folder)))
+            self._digest = folder.digest()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._claim.close()
 
     def resume(self) -> list[Round]:
         """The rounds that are already paid for; world and optimizer are put where the last of them left them."""
         if self._folder is None or not _round_file(self._folder, 0).exists():
             return []
         rounds, last = _read_rounds(self._folder, (self._world.num_states, self._world.num_actions))
-        position = last.header["position"]
-        if not isinstance(position, dict) or not all(map(_is_position, position.values())):
-            raise CheckpointError(f"{self._folder}: position is {position!r}, expected whole numbers by name")
-        self._world.restore(position)
-        if isinstance(self._optimizer, Remembers):
-            kinds = last.header["memory"].items()
-            memory = {name: last.array(f"memory_{name}", dtype, tuple(shape)) for name, (dtype, shape) in kinds}
-            self._optimizer.recall(memory)
+        path = _round_file(self._folder, len(rounds) - 1)
+        with reading(path, CheckpointError, advice="delete it to go on from the round before"):
+            position = last.header["position"]
+            if not isinstance(position, dict) or not all(map(_is_position, position.values())):
+                raise ValueError(f"position is {position!r}, expected whole numbers by name")
+            if isinstance(self._optimizer, Remembers):
+                kinds = last.header["memory"].items()
+                memory = {name: last.array(f"memory_{name}", dtype, tuple(shape)) for name, (dtype, shape) in kinds}
+                self._optimizer.recall(memory)
+            self._world.restore(position)
         return rounds
 
     def save(self, round_: Round) -> None:
@@ -79,6 +106,7 @@ class Checkpoint:
         header = {
             **{name: getattr(round_, name) for name in ("number", "threshold", *_COUNTS, "ended")},
             "rejected": dict(round_.rejected),
+            "settings": self._digest,
             "position": self._world.position(),
             "memory": {name: [array.dtype.str, list(array.shape)] for name, array in memory.items()},
         }
@@ -110,19 +138,18 @@ def read_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
     source = Path(folder)
     if not (source / SETTINGS_FILE).is_file():
         raise CheckpointError(f"{source} holds no exploration: there is no {SETTINGS_FILE} in it")
-    settings = _run_folder(source).settings()
+    settings = exploration_folder(source).settings()
     if not _round_file(source, 0).exists():
         raise CheckpointError(f"{source} holds an exploration that has not finished a round yet")
-    try:
-        world, gamma = settings["world"], float(settings["gamma"])
+    with reading(source / SETTINGS_FILE, CheckpointError):
+        world, gamma = settings["world"], check_gamma(settings["gamma"])
         shape = (check_size(world, "num_states"), check_size(world, "num_actions"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{source / SETTINGS_FILE} is damaged: {error}") from error
     planned = settings.get("thresholds")
     rounds, last = _read_rounds(source, shape)
     discretisation = None
     if "discretisation" in world:
-        discovered = last.header["position"].get("discovered", [])
+        with reading(_round_file(source, len(rounds) - 1), CheckpointError):
+            discovered = last.header["position"].get("discovered", [])
         discretisation = StoredDiscretisation(world["discretisation"], discovered, cell_function)
     at_least = len(planned) if isinstance(planned, list) else 0
     return StoredExploration(tuple(rounds), gamma, discretisation, max(at_least, len(rounds)))
@@ -130,7 +157,7 @@ def read_exploration(folder: str | Path, cell_function: Callable[[Any], Any] | N
 
 def explored_digest(folder: str | Path) -> object:
     """The digest of the world that a checkpoint folder explored, as `World.identity` gave it."""
-    world = _run_folder(Path(folder)).settings().get("world")
+    world = exploration_folder(folder).settings().get("world")
     return world.get("digest") if isinstance(world, dict) else None
 
 
@@ -138,22 +165,28 @@ def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 
 
-def _run_folder(folder: Path) -> RunFolder:
-    return RunFolder(folder, SETTINGS_FILE, SETTINGS, "exploration", CheckpointError)
+def exploration_folder(folder: str | Path) -> RunFolder:
+    """The folder of an exploration."""
+    return RunFolder(Path(folder), SETTINGS_FILE, SETTINGS, "exploration", CheckpointError, growing=("thresholds",))
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether anything was finished in the folder of an exploration."""
+    return _round_file(folder, 0).exists() or (folder / COUNTS_FILE).exists()
 
 
 def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Archive]:
     """All rounds in order, up to the first that is missing, and the last one's archive."""
     rounds: list[Round] = []
     archive = None
+    digest = exploration_folder(folder).digest()
+    advice = "delete it and the rounds after it to go on from the one before"
     while (path := _round_file(folder, len(rounds))).exists():
-        try:
-            archive = decode(path.read_bytes(), ROUND, _ROUND_KEYS, None)
+        with reading(path, CheckpointError, advice=advice):
+            archive = decode(read_plain(path, within=folder), ROUND, _ROUND_KEYS, None)
+            if archive.header["settings"] != digest:
+                raise ValueError("it is a round of an exploration with other settings")
             rounds.append(_decode_round(archive, len(rounds), shape))
-        except (ValueError, OSError, MemoryError, RecursionError) as error:
-            raise CheckpointError(
-                f"{path} cannot be read: {error}; delete it and the rounds after it to go on from the one before"
-            ) from error
     assert archive is not None
     return rounds, archive
 

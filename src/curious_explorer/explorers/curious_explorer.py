@@ -237,14 +237,16 @@ class CuriousExplorer:
             "learn_from": self.learn_from,
             "record": self.record,
         }
-        saved = Checkpoint(checkpoint, world, self.optimizer, settings)
-        done[:] = saved.resume()[:rounds]
-        account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
         learning_world = RecordingWorld(world) if self.record else world
-        if watch is not None:
-            watch(uniform_policy(world), 0)
 
-        with RoundProgress(world, rounds, show=progress) as bar:
+        with (
+            Checkpoint(checkpoint, world, self.optimizer, settings) as saved,
+            RoundProgress(world, rounds, show=progress) as bar,
+        ):
+            done[:] = saved.resume()[:rounds]
+            account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
+            if watch is not None:
+                watch(uniform_policy(world), 0)
             for finished in done:
                 bar.advance(finished)
             for n in range(len(done), rounds):

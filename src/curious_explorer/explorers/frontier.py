@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 
 from curious_explorer.arrays import Floats
+from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exploration import MOST_POLICIES, Exploration
 from curious_explorer.explorers.frontier_files import FrontierCounts, claim_folder, read_counts, write_counts
 from curious_explorer.explorers.run_log import RunLog
@@ -54,6 +55,7 @@ from curious_explorer.models.cell_levels import CellLevels
 from curious_explorer.models.frontier_search import FrontierSearch
 from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
 from curious_explorer.models.planning import exploitation
+from curious_explorer.storage import reading
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.world import World, check_world
 
@@ -136,11 +138,20 @@ class Frontier:
         gamma = check_gamma(gamma)
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
         folder = None if checkpoint is None else Path(checkpoint)
+        if folder is None:
+            return self._explore(world, gamma, samples, watch, None)
+        with claim_folder(folder, world, self, gamma, samples):
+            return self._explore(world, gamma, samples, watch, folder)
+
+    def _explore(
+        self, world: World, gamma: float, samples: int, watch: Watch | None, folder: Path | None
+    ) -> Exploration:
+        """Explore, from where the folder's counts stand if there are any."""
+        found = None if folder is None else read_counts(folder)
         run = FrontierRun(self, world)
-        if folder is not None:
-            claim_folder(folder, world, self, gamma, samples)
-            found = read_counts(folder)
-            run = run if found is None else FrontierRun.going_on(self, world, found)
+        if folder is not None and found is not None:
+            with reading(folder, CheckpointError, advice="choose another folder, or explore anew"):
+                run = FrontierRun.going_on(self, world, found)
         log = RunLog(world, samples, watch)
         values = np.zeros(world.num_states if watch is not None else 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,17 +11,17 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import SETTINGS, SETTINGS_FILE
+from curious_explorer.explorers.checkpoint import COUNTS_FILE, exploration_folder, holds_results
 from curious_explorer.models.cell_levels import Parts
 from curious_explorer.models.growing_model import GrowingModel
-from curious_explorer.settings_description import RunFolder, describe
-from curious_explorer.storage import Format, decode, encode, write_atomically
+from curious_explorer.settings_description import describe
+from curious_explorer.storage import Format, check_size, decode, encode, read_plain, reading, write_atomically
+from curious_explorer.validation import check_gamma
 from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import World
 
-COUNTS = Format("curious-explorer/frontier", 1)
-COUNTS_FILE = "counts.npz"
+COUNTS = Format("curious-explorer/frontier", 2)
 MOST_ENTRIES = 1 << 26
 """Of all policies of a reset model together: 20 policies of 400,000 cells with eight actions, fewer of more."""
 _KEYS = {
@@ -34,6 +35,7 @@ _KEYS = {
     "parts",
     "state",
     "world",
+    "settings",
 }
 
 
@@ -64,39 +66,59 @@ class FrontierCounts(NamedTuple):
         return policies
 
 
-def claim_folder(folder: Path, world: World, explorer: object, gamma: float, samples: int) -> None:
-    """Make a folder this exploration's, or refuse it."""
+def claim_folder(
+    folder: Path, world: World, explorer: object, gamma: float, samples: int
+) -> AbstractContextManager[None]:
+    """A context in which a folder is this exploration's; refused if it is another's, or in use."""
     settings = {"world": world.identity(), "gamma": gamma, "samples": samples, "explorer": describe(explorer)}
-    _run_folder(folder).claim(settings)
+    return exploration_folder(folder).claim(settings, replace=not holds_results(folder))
 
 
 def write_counts(folder: Path, found: FrontierCounts) -> None:
     """Replace what the folder has of this exploration."""
-    header = {name: getattr(found, name) for name in _KEYS - {"num_actions", "parts"}}
+    header = {name: getattr(found, name) for name in _KEYS - {"num_actions", "parts", "settings"}}
     parts = None if found.parts is None else [dict(each) for each in found.parts]
     header |= {"num_actions": found.model.num_actions, "parts": parts}
+    header["settings"] = exploration_folder(folder).digest()
     write_atomically(folder / COUNTS_FILE, encode(COUNTS, header, found.model.arrays()))
 
 
 def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> FrontierCounts | None:
     """What a folder has of an exploration by counts; None if that is not what it holds."""
     path = Path(folder) / COUNTS_FILE
-    if not path.is_file():
+    if not path.exists():
         return None
-    try:
-        header, arrays = decode(path.read_bytes(), COUNTS, _KEYS, None)
-        model = GrowingModel.from_arrays(arrays, int(header.pop("num_actions")))
+    run = exploration_folder(folder)
+    with reading(path, CheckpointError, advice="choose another folder, or explore anew"):
+        header, arrays = decode(read_plain(path, within=folder), COUNTS, _KEYS, None)
+        run.check_digest(header["settings"])
+        world = run.settings()["world"]
+        num_states, num_actions = (check_size(header, name) for name in ("num_states", "num_actions"))
+        changed = header["world"] is not None and "cells" in header["world"]  # on the way
+        if world["num_actions"] != num_actions or (world["num_states"] != num_states and not changed):
+            raise ValueError(f"it is of {num_states} states and {num_actions} actions, and its settings of others")
+        model = GrowingModel.from_arrays(arrays, num_actions, num_states)
         given = {name: value for name, value in header.items() if name in FrontierCounts._fields}
-        described = _run_folder(Path(folder)).settings()["world"].get("discretisation")
+        _check_counts(header, len(model))
         discretisation = None
+        described = world.get("discretisation")
         if described is not None:
-            if "cells" in header["world"]:  # which were changed on the way
+            if changed:
                 described = {**described, "cells": header["world"]["cells"]}
             discretisation = StoredDiscretisation(described, header["world"].get("discovered", []), cell_function)
         return FrontierCounts(model, discretisation=discretisation, **given)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}; choose another folder, or explore anew") from error
 
 
-def _run_folder(folder: Path) -> RunFolder:
-    return RunFolder(folder, SETTINGS_FILE, SETTINGS, "exploration", CheckpointError)
+def _check_counts(header: dict[str, Any], states: int) -> None:
+    """Refuse numbers that no exploration leaves."""
+    check_gamma(header["gamma"])
+    check_size(header, "samples", least=0)
+    if header["first_reward"] is not None:
+        check_size(header, "first_reward", least=0)
+    goals, parts = header["goals"], header["parts"]
+    if not isinstance(goals, list) or not all(type(goal) is int and 0 <= goal < states for goal in goals):
+        raise ValueError(f"its goals are no list of indices from 0 to {states - 1}")
+    if parts is not None and not (isinstance(parts, list) and len(parts) == states):
+        raise ValueError(f"it says of {len(parts)} states what they are made of, and has {states}")
+    if not isinstance(header["complete"], bool):
+        raise ValueError(f"complete is {header['complete']!r}, expected true or false")

@@ -11,7 +11,6 @@ Observations become rows of numbers (see `network_inputs`); then `Normalisation`
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,11 @@ from curious_explorer.arrays import Floats, Singles
 from curious_explorer.errors import ActionError, ObservationError
 from curious_explorer.gym.network_inputs import SEEN, NetworkInputs, is_picture
 from curious_explorer.optional_packages import require
-from curious_explorer.storage import Format, check_header, parse_strictly
+from curious_explorer.storage import Format, check_tensors, parse_strictly, tensors_header
 from curious_explorer.validation import check_count
 from curious_explorer.worlds.policies import ObservationPolicy
 
-FORMAT = Format("curious-explorer/network-policy", 3)
+FORMAT = Format("curious-explorer/network-policy", 4)
 METADATA = "curious_explorer"
 ACTIVATIONS: dict[str, Callable[[Singles], Singles]] = {
     "tanh": np.tanh,
@@ -249,21 +248,24 @@ class NetworkPolicy(ObservationPolicy):
             tensors |= {"mean": scale.mean, "variance": scale.variance}
         if isinstance(self.action_space, spaces.Box):
             tensors |= {"log_std": self.log_std, "low": self.action_space.low, "high": self.action_space.high}
-        metadata = {METADATA: json.dumps(FORMAT.header(content), sort_keys=True, allow_nan=False)}
+        metadata = {METADATA: tensors_header(FORMAT, content, tensors)}
         encoded: bytes = require("safetensors.numpy", "sb3").save(tensors, metadata)
         return encoded
 
     @staticmethod
     def decode(content: bytes) -> NetworkPolicy:
         """The policy in what `encode` wrote; raises a `ValueError` on anything else, and never unpickles."""
+        load, keys = require("safetensors.numpy", "sb3").load, {"observations", "actions", "normalisation", "layers"}
+        text = _metadata(content)
         try:
-            described = check_header(_metadata(content), FORMAT, {"observations", "actions", "normalisation", "layers"})
             try:
-                tensors = require("safetensors.numpy", "sb3").load(content)
+                tensors = load(content)
             except require("safetensors", "sb3").SafetensorError as error:
                 raise ValueError(f"it is no complete safetensors file ({error})") from error
-            return _assemble(described, tensors)
-        except (KeyError, TypeError, AttributeError, AssertionError, OverflowError, RecursionError) as error:
+            return _assemble(check_tensors(text, FORMAT, keys, tensors), tensors)
+        except ValueError:
+            raise
+        except Exception as error:  # safetensors and Gymnasium let out whatever a damaged description makes them raise
             raise ValueError(f"it is no network policy ({type(error).__name__}: {error})") from error
 
     def __repr__(self) -> str:
@@ -271,16 +273,17 @@ class NetworkPolicy(ObservationPolicy):
         return f"NetworkPolicy({self.observation_space}, hidden {hidden}, {self.action_space})"
 
 
-def _metadata(content: bytes) -> Any:
+def _metadata(content: bytes) -> bytes:
     """Our JSON in the header of a safetensors file: eight bytes of length, then JSON, then the tensors."""
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > len(content) - 8:
         raise ValueError("it is no complete safetensors file: its header is cut off")
     header = parse_strictly(content[8 : 8 + length])
-    text = header.get("__metadata__", {}).get(METADATA) if isinstance(header, dict) else None
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    text = metadata.get(METADATA) if isinstance(metadata, dict) else None
     if not isinstance(text, str):
         raise ValueError("it is a safetensors file, but holds no policy of this library")
-    return parse_strictly(text.encode())
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _described(space: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ is wrong with a file is an `MDPFileError`.
 
     {"state": "A", "action": "left", "reward": 0.0, "to": [["A", 0.2], ["B", 0.8]]}
 
+It has a checksum, which may be left out where people write such a file or change one.
+
 If rewards depend on the next state, each outcome carries its own: ``["B", 0.8, 1.0]``. Numbers are written by
 ``repr``, the shortest text that reads back as the same float.
 
@@ -37,13 +39,17 @@ from curious_explorer.arrays import blocks
 from curious_explorer.errors import MDPFileError
 from curious_explorer.mdp.assembly import RewardScale
 from curious_explorer.storage import (
+    CHECKSUM,
     Archive,
     Format,
     atomic_writer,
+    check_checksum,
     check_header,
     check_size,
+    open_plain,
     parse_strictly,
     read_archive,
+    reading,
     write_archive,
     write_atomically,
 )
@@ -52,7 +58,7 @@ if TYPE_CHECKING:  # it imports this module
     from curious_explorer.mdp.finite_mdp import FiniteMDP
 
 TEXT = Format("curious-explorer/finite-mdp", 1)
-ARRAYS = Format("curious-explorer/finite-mdp", 2)
+ARRAYS = Format("curious-explorer/finite-mdp", 3)
 _TEXT_KEYS = {"states", "actions", "start", "terminal", "reward_scale", "rewards", "transitions"}
 _SIZES = ("num_states", "num_actions", "num_transitions")
 _ARRAYS_KEYS = {*_SIZES, "rewards", "reward_scale", "state_names", "action_names", "fingerprint"}
@@ -93,14 +99,10 @@ def load_mdp(kind: type[FiniteMDP], path: str | Path, *, mmap: bool = False, che
     ending = _ending(path)
     if ending == ".json" and (mmap or check is False):
         raise ValueError(f"{str(path)!r} is text, which is always read and checked; save the MDP as .npz to map it")
-    with open(path, "rb") as stream:
-        try:
-            if ending == ".json":
-                return _decode_text(kind, stream.read())
-            return _read_arrays(kind, stream, mapped=mmap, check=not mmap if check is None else check)
-        except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-            problem = str(error) or type(error).__name__
-            raise MDPFileError(f"{path} cannot be read as an MDP: {problem}") from error
+    with reading(path, MDPFileError, "an MDP", missing=True), open_plain(path) as stream:
+        if ending == ".json":
+            return _decode_text(kind, stream.read())
+        return _read_arrays(kind, stream, mapped=mmap, check=not mmap if check is None else check)
 
 
 def _ending(path: str | Path) -> str:
@@ -235,8 +237,10 @@ def _encode_text(mdp: FiniteMDP) -> bytes:
         "reward_scale": mdp.reward_scale._asdict(),
         "rewards": _BY_PAIR if mdp.transition_rewards is None else _BY_TRANSITION,
     }
-    lines = ",\n".join(f"  {_text(key)}: {_text(value)}" for key, value in TEXT.header(content).items())
-    pairs = ",\n".join(f"    {_text(record)}" for record in _records(mdp, states, actions))
+    records = list(_records(mdp, states, actions))
+    header = TEXT.header({**content, "transitions": records})
+    lines = ",\n".join(f"  {_text(key)}: {_text(header[key])}" for key in header if key != "transitions")
+    pairs = ",\n".join(f"    {_text(record)}" for record in records)
     return f'{{\n{lines},\n  "transitions": [\n{pairs}\n  ]\n}}\n'.encode()
 
 
@@ -261,7 +265,7 @@ def _records(mdp: FiniteMDP, states: list[Any], actions: list[Any]) -> Iterator[
 
 
 def _decode_text(kind: type[FiniteMDP], content: bytes) -> FiniteMDP:
-    header = check_header(parse_strictly(content), TEXT, _TEXT_KEYS)
+    header = check_header(parse_strictly(content), TEXT, _TEXT_KEYS, by_hand=True)
     states, actions = _Numbering(header["states"], "state"), _Numbering(header["actions"], "action")
     by_transition = _is_by_transition(header["rewards"])
     records = _list(header["transitions"], "transitions")
@@ -281,7 +285,7 @@ def _decode_text(kind: type[FiniteMDP], content: bytes) -> FiniteMDP:
         start[number] = _check_finite(chance, f"start: the probability of {state!r}")
     terminal = [states.number(state) for state in _list(header["terminal"], "terminal")]
     rows, rewards = _read_records(records, states, actions, by_transition)
-    return kind.from_rows(
+    mdp = kind.from_rows(
         rows,
         rewards,
         start,
@@ -290,6 +294,8 @@ def _decode_text(kind: type[FiniteMDP], content: bytes) -> FiniteMDP:
         action_names=actions.names,
         reward_scale=_reward_scale(header["reward_scale"]),
     )
+    check_checksum(header, f"; remove its {CHECKSUM!r} if that was on purpose")
+    return mdp
 
 
 def _read_records(

@@ -27,6 +27,8 @@ MOST_REWARD = 1.0
 """The world's own rewards lie in [0, 1]."""
 NO_REWARD = 1e-9
 """Sums of rewards differ by less than this for want of digits."""
+MOST_COUNTED = 1 << 53
+"""Above any number of steps that can be taken."""
 
 
 class Rows(NamedTuple):
@@ -221,7 +223,8 @@ class CountedModel:
 
     @staticmethod
     def from_arrays(arrays: dict[str, NDArray[Any]]) -> CountedModel:
-        """The model that `arrays` gave; the arrays are copied."""
+        """The model that `arrays` gave; the arrays are copied, once they are checked."""
+        check_arrays(arrays)
         model = CountedModel(len(arrays["terminal"]), int(arrays["num_actions"][0]))
         times = np.array(arrays["times"])
         seen = TransitionCounts(arrays["state"], arrays["action"], arrays["next_state"], times, np.zeros(len(times)))
@@ -230,3 +233,33 @@ class CountedModel:
         model.terminal, model.starts = np.array(arrays["terminal"]), np.array(arrays["starts"])
         model._end_times, model._end_paid = np.array(arrays["end_times"]), np.array(arrays["end_paid"])
         return model
+
+
+def check_arrays(arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse arrays that are not those of a model: of other shapes, or with numbers that are no counts."""
+    sizes = arrays["num_actions"]
+    if sizes.shape != (1,) or sizes.dtype.kind != "i" or sizes[0] < 1:
+        raise ValueError(f"it has {sizes!r} actions, expected one number that is at least 1")
+    columns, of_states = (
+        ("state", "action", "next_state", "times", "paid"),
+        ("terminal", "end_times", "end_paid", "starts"),
+    )
+    for names in (columns, of_states):
+        shapes = {name: arrays[name].shape for name in names}
+        if len(set(shapes.values())) != 1 or arrays[names[0]].ndim != 1:
+            raise ValueError(f"its counts have the shapes {shapes}, expected one length")
+        for name in names:
+            kind = "b" if name == "terminal" else "f" if name.endswith("paid") else "i"
+            if arrays[name].dtype.kind != kind or not np.isfinite(arrays[name]).all():
+                raise ValueError(f"its {name} are of {arrays[name].dtype}, expected finite numbers of another kind")
+    num_states, num_actions = len(arrays["terminal"]), int(sizes[0])
+    if num_states * num_states * num_actions >= np.iinfo(np.int64).max:
+        raise ValueError(f"it has {num_states} states and {num_actions} actions, too many to number their transitions")
+    ranges = {"state": (0, num_states), "action": (0, num_actions), "next_state": (0, num_states)}
+    ranges |= {"times": (1, MOST_COUNTED), "starts": (0, MOST_COUNTED), "end_times": (0, MOST_COUNTED)}
+    for name, (least, stop) in ranges.items():
+        if arrays[name].size and not (arrays[name].min() >= least and arrays[name].max() < stop):
+            raise ValueError(f"it has counted transitions whose {name} are no counts: not from {least} to {stop - 1}")
+    codes = (arrays["state"] * num_actions + arrays["action"]) * num_states + arrays["next_state"]
+    if (np.diff(codes) <= 0).any():
+        raise ValueError("it has counted transitions that are not in order, or twice")

@@ -224,8 +224,13 @@ class GrowingModel:
         return {**held, "states": self.states, "starts": starts, "end_rewards": ends, "repeats": seen}
 
     @staticmethod
-    def from_arrays(arrays: dict[str, NDArray[Any]], num_actions: int) -> GrowingModel:
-        """The model that `arrays` gave; the arrays are copied."""
+    def from_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states: int | None = None) -> GrowingModel:
+        """The model that `arrays` gave, of a world with so many states; the arrays are copied, once they are checked.
+
+        Compiled code follows the links between them, so links that lead out of them are refused, and so are those that
+        do not belong to the counts.
+        """
+        _check_arrays(arrays, num_actions, num_states)
         model = GrowingModel(num_actions)
         model._states = arrays["states"].tolist()
         model._index = {state: index for index, state in enumerate(model._states)}
@@ -235,7 +240,49 @@ class GrowingModel:
         model.graph = _room_for(2 * len(model._states), num_actions, 2 * int(arrays["outcomes"][0]))
         for name, array in model.graph._asdict().items():
             array[: len(arrays[name])] = arrays[name]
+        linked = _room_for(len(model._states), num_actions, int(arrays["outcomes"][0]))
+        link(linked, arrays["outcome_pair"], arrays["outcome_state"], arrays["outcome_times"], arrays["outcome_paid"])
+        for name, array in linked._asdict().items():
+            if not np.array_equal(array[: len(arrays[name])], arrays[name]):
+                raise ValueError(f"the counts have {name} that do not belong to their outcomes")
         return model
+
+
+def _check_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states: int | None) -> None:
+    """Refuse arrays that are not those of a model: of other types and shapes, or with numbers out of range."""
+    expected = {*Graph._fields, "states", "starts", "end_rewards", "repeats"}
+    if arrays.keys() != expected:
+        raise ValueError(f"the counts have {sorted(arrays)}, expected {sorted(expected)}")
+    states, outcomes = arrays["states"], arrays["outcomes"]
+    if outcomes.shape != (1,) or outcomes.dtype.kind != "i":
+        raise ValueError(f"the counts have {outcomes.shape} numbers of outcomes, expected one")
+    met, count = len(states), int(outcomes[0])
+    lengths = {"states": met, "first_into": met, "tries": met * num_actions, "first_outcome": met * num_actions}
+    lengths |= {"outcomes": 1, "repeats": 2}
+    for name, array in arrays.items():
+        pairs = name in ("starts", "end_rewards")
+        shape = (len(array), 2) if pairs else (lengths.get(name, count),)
+        kind = "f" if name in ("outcome_paid", "end_rewards") else "i"
+        if array.shape != shape or array.dtype.kind != kind:
+            raise ValueError(f"the counts have {name} of {array.dtype} and shape {array.shape}, expected {shape}")
+    most = np.iinfo(np.int64).max if num_states is None else num_states
+    _check_range("states", states, 0, most)
+    if len(np.unique(states)) != met:
+        raise ValueError("the counts have a state twice")
+    _check_range("outcome_pair", arrays["outcome_pair"], 0, met * num_actions)
+    _check_range("outcome_state", arrays["outcome_state"], -met, met)
+    _check_range("outcome_times", arrays["outcome_times"], 1, np.iinfo(np.int64).max)
+    _check_range("starts", arrays["starts"][:, 0], 0, met)
+    _check_range("starts", arrays["starts"][:, 1], 1, np.iinfo(np.int64).max)
+    _check_range("end_rewards", arrays["end_rewards"][:, 0], 0, met)
+    _check_range("repeats", arrays["repeats"], 0, np.iinfo(np.int64).max)
+    if not (np.isfinite(arrays["outcome_paid"]).all() and np.isfinite(arrays["end_rewards"]).all()):
+        raise ValueError("the counts have rewards that are not finite")
+
+
+def _check_range(name: str, numbers: NDArray[Any], least: int, stop: int) -> None:
+    if numbers.size and not (numbers.min() >= least and numbers.max() < stop):
+        raise ValueError(f"the counts have {name} outside {least} to {stop - 1}")
 
 
 def _room_for(states: int, num_actions: int, outcomes: int = 0) -> Graph:
@@ -295,6 +342,27 @@ def find_outcome(graph: Graph, pair: int, following: int) -> int:
     while entry != NONE and graph.outcome_state[entry] != following:
         entry = graph.next_outcome[entry]
     return int64(entry)
+
+
+@compiled
+def link(graph: Graph, pairs: Indices, states: Indices, times: Indices, paid: Floats) -> None:
+    """Add outcomes in order, each once for all the times that it was seen, to a graph without any."""
+    last = np.full(len(graph.first_outcome), NONE, dtype=np.int64)
+    for entry in range(len(pairs)):
+        pair, following = pairs[entry], states[entry]
+        graph.outcome_pair[entry], graph.outcome_state[entry] = pair, following
+        graph.outcome_times[entry], graph.outcome_paid[entry] = times[entry], paid[entry]
+        graph.tries[pair] += times[entry]
+        graph.next_outcome[entry] = NONE
+        if last[pair] == NONE:
+            graph.first_outcome[pair] = entry
+        else:
+            graph.next_outcome[last[pair]] = entry
+        last[pair] = entry
+        if following >= 0:
+            graph.next_into[entry] = graph.first_into[following]
+            graph.first_into[following] = entry
+    graph.outcomes[0] = len(pairs)
 
 
 @compiled

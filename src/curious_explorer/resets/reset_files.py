@@ -5,7 +5,8 @@ JSON file; the cells that were discovered, what was counted and the weights of c
 tables. Plans are made again from counts. Nothing of it is code, and nothing is unpickled.
 
 The tables are written first, under a name made of their content; then the JSON file, which names them, is replaced in
-one step. So a reader finds the old model or the new one, whole, whenever the writer is stopped.
+one step; then the old tables are removed. So whenever the writer is stopped, there is the old model or the new one,
+whole. A reader that finds the tables gone which the JSON file named reads that again. Writers wait for each other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,23 +24,28 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ResetModelError
+from curious_explorer.folder_lock import folder_lock
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.chosen_states import StateChoice
 from curious_explorer.storage import (
     Archive,
     Format,
+    check_inside,
     check_size,
     decode,
     encode,
+    parse_strictly,
     read_json,
+    read_plain,
+    reading,
     write_atomically,
     write_json,
 )
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, as_table
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
-FORMAT = Format("curious-explorer/reset-model", 5)
-TABLES = Format("curious-explorer/policies", 2)
+FORMAT = Format("curious-explorer/reset-model", 6)
+TABLES = Format("curious-explorer/policies", 3)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
 """Where a run of ``curious-explorer explore`` has its reset model."""
@@ -50,6 +57,14 @@ COUNTED = {"state": "<i8", "action": "<i8", "next_state": "<i8", "times": "<i8",
 COUNTED_STATES = {"terminal": "|b1", "end_times": "<i8", "end_paid": "<f8", "starts": "<i8"}
 """What it holds of each state."""
 _CHOICE = ("name", "start_share", "limit", "tries")
+LOCK = ".reset_model.lock"
+"""Held while a model is written; another than that of the folder's run, which may write several."""
+PATIENCE = 60.0
+"""Seconds that a writer waits for another."""
+TRIES, PAUSE = 50, 0.02
+"""How often a reader looks again for a model that is being replaced, and after how many seconds."""
+MOST_ACTIONS = 1 << 16
+"""Of a model without tables, whose file says how many actions there are by a number alone."""
 TABLE = "table"
 """Stands for a policy that is the next of the tables; any other entry is the name of a network's file."""
 
@@ -103,11 +118,14 @@ def write_reset_files(
         "transitions": None if model is None else len(model.times),
         "choice": None if choice is None else {name: getattr(choice, name) for name in _CHOICE},
     }
-    for place, network in networks.items():
-        write_atomically(target / names[place], network)
-    write_atomically(target / name, content)
-    write_json(target / FILE, FORMAT, header)
-    _remove_stale(target, {name, *names.values()})
+    for file in (FILE, name, *names.values()):
+        check_inside(target / file, target)
+    with folder_lock(target, name=LOCK, patience=PATIENCE):
+        for place, network in networks.items():
+            write_atomically(target / names[place], network)
+        write_atomically(target / name, content)
+        write_json(target / FILE, FORMAT, header)
+        _remove_stale(target, {name, *names.values()})
     return target
 
 
@@ -122,10 +140,17 @@ def read_reset_files(folder: str | Path, cell_function: Callable[[Any], Any] | N
         source = source / FOLDER  # the folder of a whole run
     if not (source / FILE).is_file():
         raise ResetModelError(f"{source} holds no reset model: there is no {FILE} in it; save one with ResetModel.save")
-    try:
-        return _read(source, read_json(source / FILE, FORMAT, _KEYS), cell_function)
-    except (ValueError, OSError, MemoryError, OverflowError, RecursionError, KeyError, TypeError) as error:
-        raise ResetModelError(f"{source} cannot be read as a reset model: {error}") from error
+    with reading(source, ResetModelError, "a reset model"):
+        check_inside(source / FILE, source)
+        for _ in range(TRIES):
+            header = read_json(source / FILE, FORMAT, _KEYS)
+            try:
+                return _read(source, header, cell_function)
+            except FileNotFoundError:
+                time.sleep(PAUSE)
+                if read_json(source / FILE, FORMAT, _KEYS) == header:
+                    raise  # it was not replaced meanwhile: something is missing
+        raise ValueError("it is being written again and again; read it when that is done")
 
 
 def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], Any] | None) -> dict[str, Any]:
@@ -135,6 +160,8 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     if TABLE not in places and (places or header["choice"] is None):
         raise ValueError(f"policies is {places!r}, expected names, {TABLE!r} among them")
     shape = (places.count(TABLE), check_size(header, "num_states"), check_size(header, "num_actions"))
+    if shape[2] > MOST_ACTIONS and shape[0] == 0:
+        raise ValueError(f"num_actions is {shape[2]}, expected at most {MOST_ACTIONS} where there are no tables")
     measured = check_size(header, "measured", least=0)
     names = {"policies", "discovered", "visited"} | ({"weights"} if header["choice"] is not None else set())
     if header["transitions"] is not None:
@@ -144,7 +171,7 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     policies = [next(tables) if name == TABLE else StoredPolicy(_network(source, name)) for name in places]
     discretisation = None
     if header["discretisation"] is not None:
-        discovered = json.loads(archive.array("discovered", "|u1", None).tobytes() or b"[]")
+        discovered = parse_strictly(archive.array("discovered", "|u1", None).tobytes() or b"[]")
         if not isinstance(discovered, list) or not all(isinstance(key, str) for key in discovered):
             raise ValueError("the discovered cells are no list of names")
         if not isinstance(header["discretisation"], dict):
@@ -164,11 +191,6 @@ def _model(archive: Archive, header: dict[str, Any], shape: tuple[int, int]) -> 
     count = check_size(header, "transitions", least=0)
     arrays = {name: archive.array(f"counted_{name}", dtype, (count,)) for name, dtype in COUNTED.items()}
     arrays |= {name: archive.array(f"counted_{name}", dtype, shape[:1]) for name, dtype in COUNTED_STATES.items()}
-    for name, most in (("state", shape[0]), ("action", shape[1]), ("next_state", shape[0])):
-        if count and not (arrays[name].min() >= 0 and arrays[name].max() < most):
-            raise ValueError(f"it has counted transitions whose {name} is not from 0 to {most - 1}")
-    if (count and arrays["times"].min() < 1) or arrays["starts"].min() < 0 or not np.isfinite(arrays["paid"]).all():
-        raise ValueError("it has counted transitions or starts that are no counts")
     return CountedModel.from_arrays({**arrays, "num_actions": np.array([shape[1]], dtype=np.int64)})
 
 
@@ -184,14 +206,14 @@ def _choice(archive: Archive, header: dict[str, Any], num_states: int) -> StateC
 
 
 def _tables(source: Path, header: dict[str, Any]) -> bytes:
-    content = _named(source, header["tables"]).read_bytes()
+    content = read_plain(_named(source, header["tables"]), within=source)
     if _digest(content) != header["sha256"]:
         raise ValueError(f"{header['tables']} is not the file that was saved: it is truncated or was changed")
     return content
 
 
 def _network(source: Path, name: str) -> bytes:
-    content = _named(source, name).read_bytes()
+    content = read_plain(_named(source, name), within=source)
     if name != f"network-{_digest(content)[:16]}.safetensors":
         raise ValueError(f"{name} is not the file that was saved: it is truncated or was changed")
     return content

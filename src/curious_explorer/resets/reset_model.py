@@ -48,6 +48,7 @@ from curious_explorer.resets.chosen_states import (
     state_number,
 )
 from curious_explorer.resets.reset_files import read_reset_files, write_reset_files
+from curious_explorer.storage import reading
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
@@ -348,10 +349,8 @@ class ResetModel:
         ``cell_function`` is the function that made the cells, where one did: code is not stored.
         """
         parts = read_reset_files(folder, cell_function)
-        try:
+        with reading(folder, ResetModelError, "a reset model"):
             return ResetModel(**parts)
-        except (ValueError, TypeError) as error:
-            raise ResetModelError(f"{folder} cannot be read as a reset model: {error}") from error
 
     def __repr__(self) -> str:
         return (

@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -36,12 +35,12 @@ from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, check_header, parse_strictly, write_atomically
+from curious_explorer.storage import Format, check_tensors, read_plain, reading, tensors_header, write_atomically
 from curious_explorer.validation import check_name
 from curious_explorer.worlds.policies import ObservationPolicy
 
-TRAINING = Format("curious-explorer/training", 1)
-PROGRESS = Format("curious-explorer/training-progress", 1)
+TRAINING = Format("curious-explorer/training", 2)
+PROGRESS = Format("curious-explorer/training-progress", 2)
 SETTINGS_FILE, CHECKPOINT_FILE, POLICY_FILE = "training.json", "checkpoint.safetensors", "policy.safetensors"
 BEST_FILE = "best.safetensors"
 EVALUATIONS_FILE = "evaluations.csv"
@@ -108,9 +107,12 @@ def train_into(
     settings.arguments(), settings.algorithm_class()  # everything is checked before anything is written
     check_fits(settings.make_env(), reset_model)
     path = Path(folder)
-    settings = _claim(path, settings, reset_model)
-    saved = load_progress(path)
-    with private_randomness(settings.seed, threads=1):  # more threads than one make a small network slower
+    run, settings, described = _run_of(path, settings, reset_model)
+    with (
+        run.claim(described, replace=not (path / CHECKPOINT_FILE).exists()),
+        private_randomness(settings.seed, threads=1),  # more threads than one make a small network slower
+    ):
+        saved = load_progress(path)
         logs = None if tensorboard is None else str(tensorboard)
         learner = Learner(settings, reset_model, logs, callback=callback, watched=watched)
         try:
@@ -144,6 +146,7 @@ def _go_on(
     else:
         _restore(learner, path, saved[0])
         evaluations = saved[1]
+        write_evaluations(path, evaluations)  # a training that was killed may not have come to that
     watch(learner.meter.taken, learner.learning_steps, evaluations[-1])
     enough = True
     while enough and learner.meter.taken < settings.samples and not until(evaluations):
@@ -171,12 +174,8 @@ def _go_on(
 
 
 def _restore(learner: Learner, path: Path, state: State) -> None:
-    try:
+    with reading(path / CHECKPOINT_FILE, CheckpointError, "one of this algorithm", "delete it to train from the start"):
         learner.restore(state)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(
-            f"the checkpoint in {path} does not fit the algorithm: {error}; delete it to train from the start"
-        ) from error
 
 
 def _evaluate(learner: Learner, settings: TrainingSettings, evaluations: list[Evaluated]) -> Evaluated:
@@ -210,7 +209,7 @@ def load_trained(
         seed: where draws come from.
     """
     path = Path(folder)
-    stored = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError).settings()
+    stored = training_folder(path).settings()
     known = {field.name for field in fields(TrainingSettings)}
     settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
     saved = load_progress(path, BEST_FILE if check_name(which, ("best", "last"), "which") == "best" else None)
@@ -231,16 +230,20 @@ def check_fits(env: Env, reset_model: ResetModel | None) -> None:
         env.close()
 
 
-def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | None) -> TrainingSettings:
-    """Make the folder this training's, or refuse one that is something else's; returns the settings to go on with.
+def training_folder(path: str | Path) -> RunFolder:
+    """The folder of a training. Only the number of samples may grow from one call to the next: then it goes on."""
+    return RunFolder(Path(path), SETTINGS_FILE, TRAINING, "training", CheckpointError, growing=("samples",))
 
-    Only the number of samples may grow from one call to the next: then the training goes on.
-    """
+
+def _run_of(
+    path: Path, settings: TrainingSettings, reset_model: ResetModel | None
+) -> tuple[RunFolder, TrainingSettings, dict[str, Any]]:
+    """The folder, the settings to go on with there, and how both are described."""
     starts = {"reset_model": "none"}
     if reset_model is not None:
         digest = fingerprint(reset_model, counts=settings.starts != MIXTURE or reset_model.choice is not None)
         starts = {"reset_model": digest, "weighting": reset_model.weighting}
-    folder = RunFolder(path, SETTINGS_FILE, TRAINING, "training", CheckpointError)
+    folder = training_folder(path)
     if folder.claimed:
         stored = folder.settings()
         if settings.evaluate_every is None:
@@ -248,8 +251,7 @@ def _claim(path: Path, settings: TrainingSettings, reset_model: ResetModel | Non
         if settings.evaluation_episodes is None:
             settings = replace(settings, evaluation_episodes=stored.get("evaluation_episodes"))
     settings = settings.with_evaluations()
-    folder.claim(asdict(settings) | starts, growing=("samples",))
-    return settings
+    return folder, settings, asdict(settings) | starts
 
 
 def fingerprint(model: ResetModel, *, counts: bool = False) -> str:
@@ -276,31 +278,39 @@ def save_progress(path: Path, state: State, evaluations: list[Evaluated]) -> Non
     import torch
 
     tensors, plain = state
-    header = PROGRESS.header({"learner": plain, "evaluations": [list(evaluated) for evaluated in evaluations]})
-    tensors = {
-        **tensors,
-        _PLAIN: torch.frombuffer(bytearray(json.dumps(header, allow_nan=False).encode()), dtype=torch.uint8),
+    content = {
+        "learner": plain,
+        "evaluations": [list(evaluated) for evaluated in evaluations],
+        "settings": training_folder(path).digest(),
     }
-    content = require("safetensors.torch", "sb3").save(tensors)
+    header = tensors_header(PROGRESS, content, {name: tensor.numpy() for name, tensor in tensors.items()})
+    stored = {**tensors, _PLAIN: torch.frombuffer(bytearray(header.encode()), dtype=torch.uint8)}
+    encoded = require("safetensors.torch", "sb3").save(stored)
     if evaluations[-1].mean_return >= max(each.mean_return for each in evaluations):
-        write_atomically(path / BEST_FILE, content)
-    write_atomically(path / CHECKPOINT_FILE, content)
+        write_atomically(path / BEST_FILE, encoded)
+    write_atomically(path / CHECKPOINT_FILE, encoded)
+    write_evaluations(path, evaluations)
+
+
+def write_evaluations(folder: Path, evaluations: list[Evaluated]) -> None:
+    """The evaluations, for people."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([Evaluated._fields, *evaluations])
-    write_atomically(path / EVALUATIONS_FILE, text.getvalue())
+    write_atomically(folder / EVALUATIONS_FILE, text.getvalue())
 
 
 def load_progress(folder: Path, file: str | None = None) -> tuple[State, list[Evaluated]] | None:
     """Where the training stands; None if nothing was saved yet."""
     path = folder / (file or CHECKPOINT_FILE)
-    if not path.is_file():
+    if not path.exists():
         return None
-    try:
-        tensors = require("safetensors.torch", "sb3").load(path.read_bytes())
-        plain = parse_strictly(tensors.pop(_PLAIN).numpy().tobytes())
-        header = check_header(plain, PROGRESS, {"learner", "evaluations"})
-        return (tensors, header["learner"]), [Evaluated(*row) for row in header["evaluations"]]
-    except (require("safetensors", "sb3").SafetensorError, ValueError, KeyError, TypeError, OSError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read as a checkpoint of a training: {error}; delete it to train from the beginning"
-        ) from error
+    with reading(path, CheckpointError, "a checkpoint of a training", "delete it to train from the beginning"):
+        tensors = require("safetensors.torch", "sb3").load(read_plain(path, within=folder))
+        text = tensors.pop(_PLAIN).numpy().tobytes()
+        numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
+        header = check_tensors(text, PROGRESS, {"learner", "evaluations", "settings"}, numbers)
+        training_folder(folder).check_digest(header["settings"])
+        evaluations = [Evaluated(*row) for row in header["evaluations"]]
+        if not evaluations:
+            raise ValueError("it has no evaluation, with which every training begins")
+        return (tensors, header["learner"]), evaluations

@@ -30,15 +30,26 @@ from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.learners.optimizer import OptimizerResult
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.storage import Format, check_size, decode, encode, read_json, write_atomically, write_json
+from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import (
+    Format,
+    check_size,
+    decode,
+    encode,
+    read_json,
+    read_plain,
+    reading,
+    write_atomically,
+    write_json,
+)
 from curious_explorer.studies.comparison_methods import DEFAULT_METHODS, least_budget, make_method
 from curious_explorer.studies.runner import finite_number, safe_name
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.tabular_world import TabularWorld
 from curious_explorer.worlds.wrappers import SeenStates
 
-RUN = Format("curious-explorer/comparison-run", 1)
-TIME = Format("curious-explorer/comparison-time", 1)
+RUN = Format("curious-explorer/comparison-run", 2)
+TIME = Format("curious-explorer/comparison-time", 2)
 OWN_BUDGET = "@"
 """Stands between the name of an environment and a budget of its own: ``dcl/20@4000000``."""
 TARGET = 0.95
@@ -305,21 +316,23 @@ def time_path(folder: Path, job: ComparisonJob) -> Path:
     return run_path(folder, job).with_suffix(".time.json")
 
 
-def save_run(folder: Path, run: ComparisonRun) -> Path:
+def save_run(folder: RunFolder, run: ComparisonRun) -> Path:
     """Write a run's files."""
-    path = run_path(folder, run.job)
+    path = run_path(folder.path, run.job)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(time_path(folder, run.job), TIME, {"seconds": run.seconds})
-    header = {**run.job._asdict(), "coverage": run.coverage, "used": run.used}
+    write_json(time_path(folder.path, run.job), TIME, {"seconds": run.seconds})
+    header = {**run.job._asdict(), "coverage": run.coverage, "used": run.used, "settings": folder.digest()}
     return write_atomically(path, encode(RUN, header, {"samples": run.samples, "scores": run.scores}))
 
 
-def load_run(folder: Path, job: ComparisonJob) -> ComparisonRun:
+def load_run(folder: RunFolder, job: ComparisonJob) -> ComparisonRun:
     """Read a run's files; a damaged one is named, and left where it is."""
-    path = run_path(folder, job)
-    try:
-        archive = decode(path.read_bytes(), RUN, {*ComparisonJob._fields, "coverage", "used"}, {"samples", "scores"})
+    path = run_path(folder.path, job)
+    keys, again = {*ComparisonJob._fields, "coverage", "used", "settings"}, "use --resume to do only this run again"
+    with reading(path, StudyError, advice=f"delete {path.name} and its .time.json there and {again}"):
+        archive = decode(read_plain(path, within=folder.path), RUN, keys, {"samples", "scores"})
         header = archive.header
+        folder.check_digest(header["settings"])
         found = {key: header[key] for key in ComparisonJob._fields}
         if found != job._asdict():
             raise ValueError(f"it is the run {found}, expected {job._asdict()}")
@@ -330,11 +343,7 @@ def load_run(folder: Path, job: ComparisonJob) -> ComparisonRun:
             raise ValueError("its scores are not finite")
         coverage = finite_number(header["coverage"], "coverage")
         used = check_size(header, "used", least=0)
-        path = time_path(folder, job)
-        seconds = finite_number(read_json(path, TIME, {"seconds"})["seconds"], "seconds")
-    except (ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
-        raise StudyError(
-            f"{path} cannot be read: {error}; delete {run_path(folder, job).name} and its .time.json there and use "
-            "--resume to do only this run again"
-        ) from error
+    timed = time_path(folder.path, job)
+    with reading(timed, StudyError, advice=f"delete {path.name} and its .time.json there and {again}"):
+        seconds = finite_number(read_json(timed, TIME, {"seconds"})["seconds"], "seconds")
     return ComparisonRun(job, samples, scores, coverage, used, seconds)

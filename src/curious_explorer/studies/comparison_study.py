@@ -23,13 +23,13 @@ from curious_explorer.studies.comparison_run import (
     save_run,
 )
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.runner import OnRun, Runs, explained_full_disk
+from curious_explorer.studies.runner import OnRun, Runs
 
 PAGE = "report.html"
 RUNS = Runs(
     what="comparison",
     file="comparison.json",
-    format=Format("curious-explorer/comparison", 1),
+    format=Format("curious-explorer/comparison", 2),
     do=run_job,
     path=run_path,
     load=load_run,
@@ -49,11 +49,10 @@ def compare(
     """Run a comparison in a folder (see `Runs.run`) and write what came out of it."""
     target = Path(folder)
     long_first = sorted(comparison.jobs, key=lambda job: -job.budget)
-    runs = RUNS.run(
-        comparison.described(), long_first, target, resume=resume, executor=executor, workers=workers, on_run=on_run
-    )
-    results = ComparisonResults(comparison, [runs[job] for job in comparison.jobs])
-    with explained_full_disk(target):
+    chosen = RUNS.executor(long_first, target, executor, workers)
+    with RUNS.claim(comparison.described(), target, resume=resume) as claimed:
+        runs = RUNS.finish(long_first, claimed, chosen, on_run)
+        results = ComparisonResults(comparison, [runs[job] for job in comparison.jobs])
         write_atomically(target / "results.csv", results_csv(results))
         write_atomically(target / "times.csv", times_csv(results))
         write_atomically(target / "summary.json", summary_text(results))
@@ -89,4 +88,4 @@ def load_results(folder: str | Path) -> ComparisonResults:
             f"{target} holds {len(comparison.jobs) - len(missing)} of {len(comparison.jobs)} runs; finish it with "
             "curious-explorer compare --resume, with the settings it was begun with"
         )
-    return ComparisonResults(comparison, [load_run(target, job) for job in comparison.jobs])
+    return ComparisonResults(comparison, [load_run(claimed, job) for job in comparison.jobs])

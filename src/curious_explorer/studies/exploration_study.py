@@ -9,7 +9,8 @@ RUN/visited.png, .pdf    a picture of where an exploration by steps went
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +19,10 @@ import gymnasium
 
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import SETTINGS_FILE, explored_digest
+from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
-from curious_explorer.explorers.frontier_files import COUNTS_FILE
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
@@ -59,7 +59,7 @@ LOOK_SHARE = 0.2
 SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
 MDP_FILE, ROUNDS, RESETS, PICTURE = "mdp.npz", "exploration", "reset_model", "visited"
 ENVIRONMENT_FILE = "environment.json"
-ENVIRONMENT = Format("curious-explorer/explored-environment", 2)
+ENVIRONMENT = Format("curious-explorer/explored-environment", 3)
 TABLE = "table"
 """The key under which ``environment.json`` has the digest of a table."""
 STEPPING_SAMPLES = 1_200_000
@@ -204,36 +204,36 @@ def explore_into(
             + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
             + ("" if settings.cells is not None else f"\n{world.describe()}")
         )
-    _claim(target, world)
-    if mdp is not None and not (target / MDP_FILE).is_file():
-        mdp.save(target / MDP_FILE)
-    beta = default_beta(world.num_states) if settings.beta is None else settings.beta
-    left = None if given is None else given - world.samples  # less what finding the cells took
-    if left is not None and left < 1:
-        raise ValueError(
-            f"{given:,} samples are too few: finding the cells took {world.samples:,}; give more, or other --cells"
-        )
-    if isinstance(learner, Frontier):
-        exploration = learner.explore(world, gamma=gamma, samples=left, checkpoint=target / ROUNDS)
-    else:
-        exploration = explore(
-            world,
-            learner,
-            gamma=gamma,
-            rounds=rounds,
-            thresholds=SCHEDULES[settings.schedule](beta),
-            visits=visits,
-            samples=left,
-            record=not stepping if settings.record is None else settings.record,
-            checkpoint=target / ROUNDS,
-            progress=progress,
-        )
-    exploration.reset_model.save(target / RESETS)
-    if isinstance(world, TabularWorld):
-        return Explored(exploration, world, given, None)
-    picture, _ = save_figure(draw_visited_cells(exploration, world.discretisation), target / PICTURE)
-    world.close()
-    return Explored(exploration, world, given, picture)
+    with _claim(target, world):
+        if mdp is not None and not (target / MDP_FILE).is_file():
+            mdp.save(target / MDP_FILE)
+        beta = default_beta(world.num_states) if settings.beta is None else settings.beta
+        left = None if given is None else given - world.samples  # less what finding the cells took
+        if left is not None and left < 1:
+            raise ValueError(
+                f"{given:,} samples are too few: finding the cells took {world.samples:,}; give more, or other --cells"
+            )
+        if isinstance(learner, Frontier):
+            exploration = learner.explore(world, gamma=gamma, samples=left, checkpoint=target / ROUNDS)
+        else:
+            exploration = explore(
+                world,
+                learner,
+                gamma=gamma,
+                rounds=rounds,
+                thresholds=SCHEDULES[settings.schedule](beta),
+                visits=visits,
+                samples=left,
+                record=not stepping if settings.record is None else settings.record,
+                checkpoint=target / ROUNDS,
+                progress=progress,
+            )
+        exploration.reset_model.save(target / RESETS)
+        if isinstance(world, TabularWorld):
+            return Explored(exploration, world, given, None)
+        picture, _ = save_figure(draw_visited_cells(exploration, world.discretisation), target / PICTURE)
+        world.close()
+        return Explored(exploration, world, given, picture)
 
 
 def open_world(settings: ExploreSettings) -> GymWorld:
@@ -269,8 +269,9 @@ def make_optimizer(name: str, budget: SampleBudget) -> Optimizer:
     return kind(updates=UNTIL_SPENT, episodes=min(max(affordable, 5), FULL_BATCH))
 
 
-def _claim(target: Path, world: TabularWorld | GymWorld) -> None:
-    """Make the folder this world's, or refuse one that is something else's."""
+@contextmanager
+def _claim(target: Path, world: TabularWorld | GymWorld) -> Iterator[None]:
+    """Make the folder this world's, or refuse one that is something else's or in use."""
     by_steps = isinstance(world, GymWorld)
     wanted: dict[str, Any] = (
         world.discretisation.description() if isinstance(world, GymWorld) else {TABLE: world.identity()["digest"]}
@@ -292,10 +293,11 @@ def _claim(target: Path, world: TabularWorld | GymWorld) -> None:
         if not by_steps and found != wanted:
             raise CheckpointError(f"{target} holds a run on another MDP; choose another folder")
     # Where nothing was finished, whoever was told to try other cells may do so in the same folder.
-    folder.claim(wanted, replace=not finished)
-    if not finished:
-        (target / ROUNDS / SETTINGS_FILE).unlink(missing_ok=True)
-        (target / MDP_FILE).unlink(missing_ok=True)
+    with folder.claim(wanted, replace=not finished):
+        if not finished:
+            (target / ROUNDS / SETTINGS_FILE).unlink(missing_ok=True)
+            (target / MDP_FILE).unlink(missing_ok=True)
+        yield
 
 
 def load_explored(folder: str | Path, mdp: FiniteMDP | None = None) -> tuple[FiniteMDP, Exploration]:

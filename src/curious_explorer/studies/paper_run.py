@@ -4,7 +4,8 @@ The rivals start from the environment's own start: one with as many learning ste
 exploration's included. Every policy is evaluated exactly, from the start, as a fraction of the best possible value, at
 the end and along the way; that costs no samples and hides nothing.
 
-On disk a run is one file, written whole or not at all, and checked before it is believed.
+On disk a run is one file, written whole or not at all, and checked before it is believed. How long it took stands in a
+small file beside it, so that the run's own is the same bytes wherever and whenever it is made.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.storage import Archive, Format, check_size, decode, encode, write_atomically
+from curious_explorer.settings_description import RunFolder
+from curious_explorer.storage import (
+    Archive,
+    Format,
+    check_size,
+    decode,
+    encode,
+    read_json,
+    read_plain,
+    reading,
+    write_atomically,
+    write_json,
+)
 from curious_explorer.studies.paper_experiments import Experiment, ExperimentJob, ExperimentSettings, settings_of
 from curious_explorer.studies.runner import finite_number, safe_name
 from curious_explorer.theory import theorem_1
@@ -48,10 +61,11 @@ CERTIFICATE_SEED = 1_000_003
 ARMS = ("with_ce", "without_ce", "without_ce_total_budget")
 """How a policy was trained: with CE, without it at the same learning steps, without it at all the steps."""
 
-RUN = Format("curious-explorer/experiment-run", 1)
-_NUMBERS = ("gamma", "beta", "optimal", "seconds")
+RUN = Format("curious-explorer/experiment-run", 2)
+TIME = Format("curious-explorer/experiment-time", 1)
+_NUMBERS = ("gamma", "beta", "optimal")
 _COUNTS = ("exploration_samples", "learning_samples")
-_KEYS = {"environment", "depth", "optimizer", "seed", "values", "bounds", *_NUMBERS, *_COUNTS}
+_KEYS = {"environment", "depth", "optimizer", "seed", "values", "bounds", "settings", *_NUMBERS, *_COUNTS}
 _CURVE_ARRAYS = {"episodes": "<i8", "samples": "<i8", "fractions": "<f8"}
 _ARRAYS = {"thresholds", "visited", "poorly_visited"} | {f"{arm}_{name}" for arm in ARMS for name in _CURVE_ARRAYS}
 
@@ -222,8 +236,13 @@ def run_path(folder: Path, experiment: Experiment, seed: int) -> Path:
     return folder / "runs" / safe_name(experiment.name) / f"{seed:04d}.npz"
 
 
-def save_run(folder: Path, run: ExperimentRun) -> Path:
-    """Write a run's file."""
+def time_path(folder: Path, experiment: Experiment, seed: int) -> Path:
+    """Where the time of a run is kept: no part of its result, which is the same bytes wherever and whenever made."""
+    return run_path(folder, experiment, seed).with_suffix(".time.json")
+
+
+def save_run(folder: RunFolder, run: ExperimentRun) -> Path:
+    """Write a run's files."""
     header: dict[str, Any] = {
         "environment": run.experiment.environment,
         "depth": run.experiment.depth,
@@ -231,6 +250,7 @@ def save_run(folder: Path, run: ExperimentRun) -> Path:
         "seed": run.seed,
         "values": run.values,
         "bounds": run.bounds,
+        "settings": folder.digest(),
         **{key: getattr(run, key) for key in (*_NUMBERS, *_COUNTS)},
     }
     arrays: dict[str, NDArray[Any]] = {
@@ -240,23 +260,23 @@ def save_run(folder: Path, run: ExperimentRun) -> Path:
     }
     for arm, curve in run.curves.items():
         arrays |= {f"{arm}_{name}": getattr(curve, name) for name in _CURVE_ARRAYS}
-    path = run_path(folder, run.experiment, run.seed)
+    path = run_path(folder.path, run.experiment, run.seed)
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(time_path(folder.path, run.experiment, run.seed), TIME, {"seconds": run.seconds})
     return write_atomically(path, encode(RUN, header, arrays))
 
 
-def load_run(folder: Path, experiment: Experiment, seed: int) -> ExperimentRun:
-    """Read a run's file; a damaged one is named, and left where it is."""
-    path = run_path(folder, experiment, seed)
-    try:
-        return _decode(decode(path.read_bytes(), RUN, _KEYS, _ARRAYS), experiment, seed)
-    except (ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
-        raise StudyError(
-            f"{path} cannot be read: {error}; delete this file and use --resume to do only this run again"
-        ) from error
+def load_run(folder: RunFolder, experiment: Experiment, seed: int) -> ExperimentRun:
+    """Read a run's files; a damaged one is named, and left where it is."""
+    path, timed = run_path(folder.path, experiment, seed), time_path(folder.path, experiment, seed)
+    with reading(path, StudyError, advice="delete this file and use --resume to do only this run again"):
+        archive = decode(read_plain(path, within=folder.path), RUN, _KEYS, _ARRAYS)
+        folder.check_digest(archive.header["settings"])
+        seconds = finite_number(read_json(timed, TIME, {"seconds"})["seconds"], "seconds")
+        return _decode(archive, experiment, seed, seconds)
 
 
-def _decode(archive: Archive, experiment: Experiment, seed: int) -> ExperimentRun:
+def _decode(archive: Archive, experiment: Experiment, seed: int, seconds: float) -> ExperimentRun:
     header = archive.header
     found = (header["environment"], header["depth"], header["optimizer"], header["seed"])
     if found != (experiment.environment, experiment.depth, experiment.optimizer, seed):
@@ -290,4 +310,5 @@ def _decode(archive: Archive, experiment: Experiment, seed: int) -> ExperimentRu
         poorly_visited=archive.array("poorly_visited", "|b1", states.shape),
         **numbers,
         **counts,
+        seconds=seconds,
     )

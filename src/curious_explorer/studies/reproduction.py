@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from curious_explorer.studies.paper_results import (
     summary_text,
 )
 from curious_explorer.studies.paper_run import ExperimentRun, load_run, run_job, run_path, save_run
-from curious_explorer.studies.runner import OnRun, Runs, Stages, explained_full_disk, local_executor, make_executor
+from curious_explorer.studies.runner import OnRun, Runs, Stages, local_executor, make_executor
 
 OUTPUTS = ("summary.json", "results.csv", "curves.csv", "figures", "exploration.mp4", "report.html", "timings.json")
 """In the order in which they are written."""
@@ -31,7 +31,7 @@ QUICK_SEEDS = 2
 RUNS = Runs(
     what="study",
     file="study.json",
-    format=Format("curious-explorer/study", 1),
+    format=Format("curious-explorer/study", 2),
     do=run_job,
     path=lambda folder, job: run_path(folder, *job.key),
     load=lambda folder, job: load_run(folder, *job.key),
@@ -63,6 +63,10 @@ def run_study(
     runs = RUNS.run(
         study.described(), study.jobs, folder, resume=resume, executor=executor, workers=workers, on_run=on_run
     )
+    return _in_order(study, runs)
+
+
+def _in_order(study: Study, runs: dict[Hashable, ExperimentRun]) -> list[ExperimentRun]:
     return [runs[experiment, seed] for experiment in study.experiments for seed in range(study.seeds)]
 
 
@@ -98,13 +102,14 @@ def reproduce(
     target = Path(folder)
     stages = Stages(on_stage or (lambda name: None))
     was_complete = all((target / name).exists() for name in OUTPUTS)
-    with stages.stage("runs"):
-        runs = run_study(study, target, resume=resume, executor=chosen, on_run=on_run)
-    if was_complete:
-        if compared is not None:
-            write_page(study, runs, target, compared)
-        return Reproduction(study, target, runs, {})
-    with explained_full_disk(target):
+    RUNS.executor(study.jobs, target, chosen, None)
+    with RUNS.claim(study.described(), target, resume=resume) as claimed:
+        with stages.stage("runs"):
+            runs = _in_order(study, RUNS.finish(study.jobs, claimed, chosen, on_run))
+        if was_complete:
+            if compared is not None:
+                write_page(study, runs, target, compared)
+            return Reproduction(study, target, runs, {})
         with stages.stage("tables"):
             write_atomically(target / "summary.json", summary_text(runs))
             write_atomically(target / "results.csv", results_csv(runs))

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from curious_explorer.errors import StudyError
-from curious_explorer.settings_description import DISK_IS_FULL, RunFolder
-from curious_explorer.storage import Format
+from curious_explorer.settings_description import Plain, RunFolder
+from curious_explorer.storage import DISK_IS_FULL, Format
 from curious_explorer.studies.executors import Executor, Inline, Processes
 from curious_explorer.studies.ray_executor import Ray
 from curious_explorer.validation import check_count, check_name
@@ -53,16 +53,24 @@ class Runs(Generic[JobOfGrid, Run]):
     do: Callable[[JobOfGrid], Run]
     """A function of a module, so that worker processes can find it."""
     path: Callable[[Path, JobOfGrid], Path]
-    load: Callable[[Path, JobOfGrid], Run]
-    save: Callable[[Path, Run], object]
+    load: Callable[[RunFolder, JobOfGrid], Run]
+    save: Callable[[RunFolder, Run], object]
 
     def folder(self, path: str | Path) -> RunFolder:
         """A folder for such a study."""
         return RunFolder(Path(path), self.file, self.format, self.what, StudyError, "choose another --out")
 
+    @contextmanager
+    def claim(self, settings: Plain, folder: str | Path, *, resume: bool) -> Iterator[RunFolder]:
+        """A folder that nobody else writes in within the block; see `RunFolder.claim`."""
+        claimed = self.folder(folder)
+        nothing_there = not any(claimed.path.glob("runs/**/*.npz"))
+        with explained_full_disk(claimed.path), claimed.claim(settings, resume=resume, replace=nothing_there):
+            yield claimed
+
     def run(
         self,
-        settings: dict[str, Any],
+        settings: Plain,
         jobs: Sequence[JobOfGrid],
         folder: str | Path,
         *,
@@ -82,25 +90,36 @@ class Runs(Generic[JobOfGrid, Run]):
             workers: how many runs at once; more than one without an executor means ``processes``.
             on_run: see `OnRun`.
         """
+        chosen = self.executor(jobs, folder, executor, workers)
+        with self.claim(settings, folder, resume=resume) as claimed:
+            return self.finish(jobs, claimed, chosen, on_run)
+
+    def executor(
+        self, jobs: Sequence[JobOfGrid], folder: str | Path, executor: str | Executor | None, workers: int | None
+    ) -> Executor:
+        """Where to run, checked before anything is written."""
         chosen = make_executor(executor, workers=workers)
-        target = Path(folder)
-        missing = [job for job in jobs if not self.path(target, job).exists()]
-        if missing:
-            chosen.check()  # before anything is written
+        if not all(self.path(Path(folder), job).exists() for job in jobs):
+            chosen.check()
+        return chosen
+
+    def finish(
+        self, jobs: Sequence[JobOfGrid], folder: RunFolder, executor: Executor, on_run: OnRun[Run] | None = None
+    ) -> dict[Hashable, Run]:
+        """Do all runs that a claimed folder does not hold yet; see `run`."""
+        missing = [job for job in jobs if not self.path(folder.path, job).exists()]
         report = on_run or (lambda run, was_there: None)
         runs: dict[Hashable, Run] = {}
-        with explained_full_disk(target):
-            self.folder(target).claim(settings, resume=resume)
-            not_there = {job.key for job in missing}
-            for job in jobs:
-                if job.key not in not_there:
-                    runs[job.key] = self.load(target, job)
-                    report(runs[job.key], True)
-            with closing(chosen.run(self.do, missing)) as finished:
-                for run in finished:
-                    self.save(target, run)
-                    runs[run.key] = run
-                    report(run, False)
+        not_there = {job.key for job in missing}
+        for job in jobs:
+            if job.key not in not_there:
+                runs[job.key] = self.load(folder, job)
+                report(runs[job.key], True)
+        with closing(executor.run(self.do, missing)) as finished:
+            for run in finished:
+                self.save(folder, run)
+                runs[run.key] = run
+                report(run, False)
         return runs
 
 
