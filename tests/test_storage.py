@@ -145,10 +145,10 @@ def read_as_ours(path: Path, problem: Exception, **options: bool) -> None:
 )
 def test_whatever_a_damaged_file_causes_names_it(tmp_path: Path, problem: Exception) -> None:
     path = tmp_path / "x"
-    with pytest.raises(OurError, match="x cannot be read as a thing: .*; make it anew") as caught:
+    with pytest.raises(OurError, match=r"x cannot be read as a thing: .*; make it anew") as caught:
         read_as_ours(path, problem)
     assert caught.value.__cause__ is problem
-    with pytest.raises(OurError, match="^mine$"):
+    with pytest.raises(OurError, match=r"^mine$"):
         read_as_ours(path, OurError("mine"))
     with pytest.raises(FileNotFoundError):
         read_as_ours(path, FileNotFoundError(), missing=True)
