@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import sparse
 
-from curious_explorer.environments import combination_lock, garnet
+from curious_explorer.environments import combination_lock, garnet, one_way_maze
 from curious_explorer.exact.evaluation import evaluation_report
 from curious_explorer.exact.max_visitation import max_visitation_report
 from curious_explorer.exact.optimal import solve
@@ -118,6 +118,26 @@ def coverage_row() -> Row:
     return compare(name, method, lambda: max_visitation_report(mdp, gamma=GAMMA), state_by_state, 11)
 
 
+def maze_rows() -> list[Row]:
+    """A one-way maze has cycles: every state of ten thousand as a target, and one goal among a million states."""
+    cells = one_way_maze(100)
+    most = max_visitation_report(cells, gamma=GAMMA)
+    maze = one_way_maze(1000)
+    solution = solve(maze, gamma=GAMMA)
+    return [
+        Row(
+            "max_visitation, one-way maze of 10^4 cells",
+            median_seconds(lambda: max_visitation_report(cells, gamma=GAMMA), 1),
+            *(None, None, most.method),
+        ),
+        Row(
+            "solve, one-way maze of 10^6 cells",
+            median_seconds(lambda: solve(maze, gamma=GAMMA), 3),
+            *(None, None, solution.method),
+        ),
+    ]
+
+
 def large_rows(mdp: FiniteMDP) -> list[Row]:
     """A random graph of a million states; QuantEcon's sparse LU policy evaluation does not return here."""
     theirs = quantecon_problem(mdp)
@@ -201,7 +221,7 @@ def report(console: Console) -> None:
     """Print everything, and save the cost curve."""
     mdp = garnet(LARGE, 4, 2)
     table = Table("what", "ours", "QuantEcon", "ratio", "method", title=f"Exact solvers, gamma = {GAMMA}")
-    for row in [*small_rows(), coverage_row(), *large_rows(mdp)]:
+    for row in [*small_rows(), coverage_row(), *maze_rows(), *large_rows(mdp)]:
         theirs = "" if row.theirs is None else f"{row.theirs:.3g} s"
         ratio = "" if row.ratio is None else f"{row.ratio:.1f}"
         table.add_row(row.name, f"{row.ours:.3g} s", theirs, ratio, row.method)

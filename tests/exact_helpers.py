@@ -50,6 +50,20 @@ def random_policy(mdp: FiniteMDP, seed: int) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def slippery_torus(size: int, *, slip: float, seed: int = 0) -> FiniteMDP:
+    """A grid without walls whose borders meet: a move slips with probability ``slip``; random rewards."""
+    num_states = size * size
+    states = np.arange(num_states)
+    row, column = states // size, states % size
+    steps = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    neighbours = np.stack([(row + up) % size * size + (column + right) % size for up, right in steps], axis=1)
+    chances = np.full((4, 4), slip / 4) + (1.0 - slip) * np.eye(4)
+    pairs = np.repeat(np.arange(4 * num_states), 4)
+    entries = (np.tile(chances, (num_states, 1)).ravel(), (pairs, np.repeat(neighbours, 4, axis=0).ravel()))
+    rows = sparse.csr_array(sparse.coo_array(entries, shape=(4 * num_states, num_states)))
+    return FiniteMDP.from_rows(rows, np.random.default_rng(seed).random((num_states, 4)), 0)
+
+
 def back_and_forth(num_states: int, *, forward: float = 0.5, order: np.ndarray | None = None) -> FiniteMDP:
     """A corridor: action 0 steps right with the probability given, else left; action 1 the reverse; the end pays."""
     label = np.arange(num_states) if order is None else order

@@ -5,11 +5,19 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
-from exact_helpers import back_and_forth, layered_mdp, program_value, quantecon, random_mdp, random_policy
+from exact_helpers import (
+    back_and_forth,
+    layered_mdp,
+    program_value,
+    quantecon,
+    random_mdp,
+    random_policy,
+    slippery_torus,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curious_explorer.environments import combination_lock, crossroad_traps, garnet
+from curious_explorer.environments import combination_lock, crossroad_traps, garnet, one_way_maze
 from curious_explorer.exact import max_visitation, visitation
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.max_visitation import max_visitation_report
@@ -51,7 +59,7 @@ def test_combination_lock_closed_form_and_ties(gamma: float) -> None:
     np.testing.assert_allclose(solution.policy.max(axis=1), 1.0 / ways)
 
 
-@pytest.mark.parametrize("method", [None, "policy iteration", "modified policy iteration", "sparse policy iteration"])
+@pytest.mark.parametrize("method", [None, *METHODS[1:]])
 @pytest.mark.parametrize("seed", range(8))
 def test_every_method_agrees_with_the_linear_program(seed: int, method: str | None) -> None:
     mdp = random_mdp(seed, num_states=6 + seed)
@@ -122,6 +130,32 @@ def test_slow_and_wide_goes_to_sparse_policy_iteration(gamma: float, monkeypatch
     np.testing.assert_allclose(solution.values, evaluate(mdp, right, gamma=gamma), atol=1e-9)
 
 
+@pytest.mark.parametrize("gamma", [0.95, 0.9999])
+def test_few_paying_states_are_swept_from(gamma: float) -> None:
+    """A maze with one goal: values by the distance to it; policy iteration by elimination agrees in every digit."""
+    maze = one_way_maze(40)
+    found = solve(maze, gamma=gamma)
+    assert (found.method, found.iterations) == ("reward sweeps", 2)
+    by_elimination = solve(maze, gamma=gamma, method="policy iteration")
+    np.testing.assert_allclose(found.values, by_elimination.values, rtol=1e-10)
+
+
+def test_slippery_grids_with_a_reward_everywhere_are_swept_as_mixing() -> None:
+    grid = slippery_torus(40, slip=0.2)
+    found = solve(grid, gamma=0.95)
+    assert found.method == "modified policy iteration"
+    exact = solve(grid, gamma=0.95, method="sparse policy iteration")
+    np.testing.assert_allclose(found.values, exact.values, atol=found.error_bound + exact.error_bound + 1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_the_size_of_rewards_is_no_matter_to_single_precision(scale: float) -> None:
+    mdp = garnet(700, 4, 2, seed=2)
+    plain = solve(mdp, gamma=0.95, method="modified policy iteration")
+    scaled = solve(mdp, gamma=0.95, rewards=mdp.rewards * scale, method="modified policy iteration")
+    np.testing.assert_allclose(scaled.values / scale, plain.values, atol=1e-10)
+
+
 def test_what_does_not_converge_is_refused() -> None:
     mdp = back_and_forth(3000, forward=0.8)
     with pytest.raises(ConvergenceError, match="modified policy iteration"):
@@ -183,7 +217,7 @@ def test_max_visitation_of_the_traps(gamma: float) -> None:
     assert most[-1] == pytest.approx(gamma**depth, rel=1e-9)
 
 
-@pytest.mark.parametrize("method", [None, "policy iteration", "value iteration", "one by one"])
+@pytest.mark.parametrize("method", [None, "goal sweeps", "policy iteration", "value iteration", "one by one"])
 @pytest.mark.parametrize("seed", range(6))
 def test_max_visitation_agrees_with_the_linear_program(seed: int, method: str | None) -> None:
     mdp = random_mdp(seed, num_states=5 + seed)
@@ -218,7 +252,32 @@ def test_max_visitation_agrees_with_quantecon_state_by_state(gamma: float) -> No
         assert found == pytest.approx(float(mdp.start @ theirs), abs=1e-9)
 
 
-def test_unsettled_targets_are_solved_one_by_one() -> None:
+@pytest.mark.parametrize("gamma", [0.95, 0.9999])
+def test_max_visitation_of_a_maze_with_cycles(gamma: float) -> None:
+    """Moves are certain: gamma to the distance, times what the shortest way back gives; checked by policy iteration."""
+    maze = one_way_maze(14)
+    found = max_visitation_report(maze, gamma=gamma)
+    assert found.method == "goal sweeps"
+    assert found.residual <= 1e-15
+    by_elimination = max_visitation_report(maze, gamma=gamma, method="policy iteration")
+    np.testing.assert_allclose(found.values, by_elimination.values, rtol=1e-11)
+
+
+def test_goal_sweeps_serve_moves_that_slip() -> None:
+    """A grid of 40 by 40 in which one move in twenty goes astray: no narrow band, hardly uncertain, full of cycles."""
+    lake = slippery_torus(40, slip=0.05)
+    targets = [0, 77, 1599]
+    found = max_visitation_report(lake, gamma=0.95, targets=targets)
+    assert found.method == "goal sweeps"
+    np.testing.assert_allclose(
+        found.values,
+        max_visitation_report(lake, gamma=0.95, targets=targets, method="value iteration").values,
+        rtol=1e-8,
+    )
+
+
+def test_unsettled_targets_are_solved_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curious_explorer.exact.max_visitation.FEW_SWEEPS", 1)
     mdp = back_and_forth(2000, forward=0.8, order=np.random.default_rng(2).permutation(2000))
     report = max_visitation_report(mdp, gamma=0.9999, targets=[3, 1500])
     assert report.method == "value iteration, then one by one"

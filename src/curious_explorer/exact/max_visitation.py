@@ -6,13 +6,19 @@ The visitation of s is the normalised value of the reward that is 1 in s and 0 e
     v*_s(x) = (1 - gamma) 1{x = s} + gamma max_a sum_x' P(x'|x, a) v*_s(x'),
 
 one optimality equation for each target s (the maximising policy differs from target to target, so the maxima sum to the
-exploitative factor, not to one). Targets are solved in blocks: by one backward sweep where the MDP has no cycles, by
-policy iteration with elimination where its band is narrow or it is small, and else by value iteration stopped by
-MacQueen's bounds; targets that those bounds do not settle go one by one through the machinery of `optimal`. The largest
-Bellman residual over all targets is checked as in `report`.
+exploitative factor, not to one). Methods, in the order in which they are considered:
 
-In a block the values of all targets lie side by side, ``values[s, k]`` for target k, so that one look at a transition
-serves the whole block and the inner loops are vectorised.
+| method           | when                                                                                          |
+|------------------|-----------------------------------------------------------------------------------------------|
+| backward sweep   | no cycles but self-loops                                                                      |
+| goal sweeps      | moves are certain, or a few sweeps in the order of the distance to the target suffice         |
+| policy iteration | a narrow band, or a small MDP: policies evaluated by elimination                              |
+| value iteration  | everything else, stopped by MacQueen's bounds                                                 |
+| one by one       | targets that those bounds do not settle, through the machinery of `optimal`                   |
+
+The largest Bellman residual over all targets is checked as in `report`. Backward sweeps and value iteration take
+targets in blocks, in which their values lie side by side, ``values[s, k]`` for target k, so that one look at a
+transition serves the whole block and the inner loops are vectorised.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.compile import compiled
+from curious_explorer.exact.goal_sweeps import Predecessors, goal_values, predecessors
 from curious_explorer.exact.linear import CHEAP_ELIMINATION
 from curious_explorer.exact.modified_policy_iteration import apply_rows
 from curious_explorer.exact.optimal import POLICY_LIMIT, Problem, bellman_residual, policy_iteration
@@ -31,11 +38,13 @@ from curious_explorer.exact.visitation import start_distribution
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma, check_indices
 
-METHODS = ("backward sweep", "policy iteration", "value iteration", "one by one")
+METHODS = ("backward sweep", "goal sweeps", "policy iteration", "value iteration", "one by one")
 MOST_STATES = 10_000
 """How many targets are computed without being asked for by name: the cost is that of as many solutions."""
 BLOCK = 128
 SWEEPS = 500
+PROBED_TARGETS, FEW_SWEEPS = 4, 50
+"""Goal sweeps serve all targets if these many, spread over all of them, take no more sweeps than that."""
 
 
 def max_visitation(
@@ -88,8 +97,14 @@ class _Targets:
                 return answer
             if method is not None:
                 raise ValueError("method 'backward sweep' needs an MDP without cycles (self-loops apart)")
+        if method == "goal sweeps" or (method is None and self._moves_are_certain()):
+            return self._goal_sweeps(predecessors(self.rows), self.targets, SWEEPS)
         if method == "policy iteration" or (method is None and fits_band(self.rows, CHEAP_ELIMINATION)):
             return self._policy_iteration()
+        if method is None:
+            answer = self._goal_sweeps_if_few()
+            if answer is not None:
+                return answer
         if method == "one by one":
             return self._one_by_one(self.targets)
         return self._value_iteration(fall_back=method is None)
@@ -108,6 +123,21 @@ class _Targets:
             residual = max(residual, float(gaps.max()))
             found[block] = self.mu @ values
         return found, "backward sweep", residual, 1
+
+    def _moves_are_certain(self) -> bool:
+        return self.rows.data.size == self.rows.indptr.size - 1
+
+    def _goal_sweeps_if_few(self) -> Answer | None:
+        graph = predecessors(self.rows)
+        probed = self.targets[:: max(1, self.targets.size // PROBED_TARGETS)][:PROBED_TARGETS]
+        if self._goal_sweeps(graph, probed, FEW_SWEEPS)[3] >= FEW_SWEEPS:
+            return None
+        answer = self._goal_sweeps(graph, self.targets, SWEEPS)
+        return answer if is_accurate(answer[2], self.gamma, 1.0) else None
+
+    def _goal_sweeps(self, graph: Predecessors, targets: Integers, limit: int) -> Answer:
+        found, residuals, sweeps = goal_values(*self.rows, *graph, targets, self.gamma, self.mu, limit)
+        return found, "goal sweeps", float(residuals.max(initial=0.0)), sweeps
 
     def _policy_iteration(self) -> Answer:
         indptr, indices, data, num_actions = self.rows

@@ -123,7 +123,7 @@ def modified_policy_iteration(
         approached = np.zeros(rows.num_states, np.float32)
         scaled = np.divide(source, scale).astype(np.float32)
         _iterate(indptr, indices, single, scaled, single, gamma, approached, greedy, progress)
-        np.multiply(approached, scale, out=values)
+        np.multiply(approached, scale, out=values, dtype=np.float64)
     progress.begin(span)
     change, outlook = _iterate(indptr, indices, data, source, single, gamma, values, greedy, progress)
     values += change

@@ -10,6 +10,7 @@ a contraction by gamma in the sup norm. Methods, in the order in which they are 
 |---------------------------|-------------------------------------------------------------------------------|
 | backward sweep            | no cycles but self-loops: each state once, successors first; exact            |
 | policy iteration          | a narrow band, or up to about 126 states: policies evaluated by elimination   |
+| reward sweeps             | few states pay: sweeps by the distance to them, while a few suffice           |
 | modified policy iteration | everything else, while it converges: stopped by MacQueen's bounds             |
 | policy iteration          | slow ones whose band is narrow once states are reordered                      |
 | sparse policy iteration   | other slow ones: policies evaluated by `linear` (LAPACK, Krylov)              |
@@ -41,6 +42,7 @@ from numpy.typing import ArrayLike
 from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.exact.evaluation import check_reward_table, shifted_rewards
+from curious_explorer.exact.goal_sweeps import closed_value, reward_sweeps
 from curious_explorer.exact.linear import (
     AFFORDABLE_ELIMINATION,
     CHEAP_ELIMINATION,
@@ -77,10 +79,15 @@ from curious_explorer.exact.report import (
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_gamma
 
-METHODS = ("backward sweep", "policy iteration", "modified policy iteration", "sparse policy iteration")
+METHODS = (
+    *("backward sweep", "policy iteration", "reward sweeps", "modified policy iteration", "sparse policy iteration"),
+)
 EXACT_METHODS = ("backward sweep", "policy iteration")
 RELATIVE_TIE = 1e-12
 """Action values this close, relative to their size, are tied: a thousand times the rounding of a long sum."""
+FEW_PAYING = 0.01
+"""The share of states with a reward up to which sweeps go by the distance to them."""
+ORDERED_SWEEPS = 20
 PATIENCE = 1000
 """Sweeps (mostly of one action per state) before modified policy iteration counts as slow."""
 POLICY_LIMIT = 10_000
@@ -152,6 +159,13 @@ class Problem:
         direct = self._backward_sweep() or self._policy_iteration(CHEAP_ELIMINATION, reorder=False)
         if direct is not None:
             return direct
+        if (
+            np.count_nonzero(self.source.reshape(self.rows.num_states, -1).any(axis=1))
+            <= FEW_PAYING * self.rows.num_states
+        ):
+            swept = self._reward_sweeps(ORDERED_SWEEPS)
+            if self._accurate(swept[0]):
+                return swept
         iterated = self._modified_policy_iteration(PATIENCE)
         if self._accurate(iterated[0]):
             return iterated
@@ -168,6 +182,8 @@ class Problem:
             if found is None:
                 raise ValueError("method 'policy iteration' needs a narrow band; this MDP has none, even reordered")
             return found
+        if method == "reward sweeps":
+            return self._reward_sweeps(LAST_RESORT_SWEEPS)
         if method == "modified policy iteration":
             return self._modified_policy_iteration(LAST_RESORT_SWEEPS)
         return self._sparse_policy_iteration(np.zeros(self.rows.num_states))
@@ -195,6 +211,10 @@ class Problem:
             indptr, indices, data, source, rows.num_states, self.gamma, *band, POLICY_LIMIT
         )
         return values, "policy iteration", count
+
+    def _reward_sweeps(self, limit: int) -> Found:
+        values, sweeps = reward_sweeps(self.rows, self.source, self.gamma, limit)
+        return values, "reward sweeps", sweeps
 
     def _modified_policy_iteration(self, budget: int) -> Found:
         target = residual_target(self.gamma, self.scale)
@@ -225,20 +245,6 @@ class Problem:
 
 
 # Backward sweep and policy iteration --------------------------------------------------------------------------------
-
-
-@compiled
-def closed_value(
-    indptr: Indices, indices: Indices, data: Floats, values: Floats, source: float, row: int, state: int, gamma: float
-) -> float:
-    """What it is worth to follow one row for as long as its state lasts."""
-    leaving = 0.0
-    expected = 0.0
-    for entry in range(indptr[row], indptr[row + 1]):
-        if indices[entry] != state:
-            leaving += data[entry]
-            expected += data[entry] * values[indices[entry]]
-    return (source + gamma * expected) / ((1.0 - gamma) + gamma * leaving)
 
 
 @compiled
