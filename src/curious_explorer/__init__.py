@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from curious_explorer.mdp.finite_mdp import RewardScale as RewardScale
     from curious_explorer.resets.reset_model import ResetModel as ResetModel
     from curious_explorer.sb3.sb3_optimizer import SB3 as SB3
+    from curious_explorer.studies.playing import load_policy as load_policy
+    from curious_explorer.studies.solving import Solved as Solved
+    from curious_explorer.studies.solving import solve_task as solve_task
     from curious_explorer.worlds.tabular_world import TabularWorld as TabularWorld
     from curious_explorer.worlds.visit import visit as visit
     from curious_explorer.worlds.world import World as World
@@ -64,10 +67,12 @@ _NAMES_BY_HOME = {
     "mdp": ("FiniteMDP", "MDPBuilder", "RewardScale"),
     "resets": ("ResetModel",),
     "sb3": ("SB3",),
+    "studies.playing": ("load_policy",),
+    "studies.solving": ("Solved", "solve_task"),
     "worlds": ("TabularWorld", "World", "visit"),
 }
 _HOME = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
-_SUBMODULES = ("baselines", "environments", "theory", *_NAMES_BY_HOME)
+_SUBMODULES = ("baselines", "environments", "theory", *(home for home in _NAMES_BY_HOME if "." not in home))
 
 __all__ = [*_HOME, *_SUBMODULES]
 

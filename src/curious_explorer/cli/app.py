@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from curious_explorer.cli.run_commands import explore, train
+from curious_explorer.cli.solve_commands import play, solve
 from curious_explorer.cli.study_commands import compare, reproduce
 from curious_explorer.cli.terminal import calls, examples
 from curious_explorer.cli.theory_commands import certify, hardness, plan
@@ -51,6 +52,9 @@ _TRAINING = (
     "MountainCar-v0 --reset-model results/car",
     "my_module:MyEnv-v0 --reset-model results/mine --weighting average --samples 500000",
 )
+_SOLVING = ("MiniGrid-DoorKey-8x8-v0 --samples 300000", "my_package:MyEnv-v0 --samples 500000 --out results/mine")
+app.command(epilog=calls("solve", *_SOLVING))(solve)
+app.command(epilog=calls("play", "results/mine --video"))(play)
 app.command(epilog=calls("explore", *_EXPLORING))(explore)
 app.command(epilog=calls("train", *_TRAINING))(train)
 app.command(epilog="Example: curious-explorer hardness FrozenLake-v1 --gamma 0.99")(hardness)

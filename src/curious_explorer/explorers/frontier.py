@@ -73,8 +73,12 @@ RESTARTS_IN_VAIN = 20
 """After so many restarts in a row from which nothing new can be reached, there is nothing left."""
 REFIT_AFTER = 1_000
 """Samples after which the world is asked whether its states will do, for the first time; then whenever they doubled."""
+LEAST_AFTER_REWARD = 2_000
 LEAST_CHANGE = 1e-4
 """How far a value must move before the states that lead there are looked at, in units of the most."""
+TELL_EVERY = 1_000
+Progress = Callable[[int, int, int | None], None]
+"""Told the samples, how many states were met, and after how many samples the first reward was."""
 SAVE_EVERY = 50_000
 """Samples between two checkpoints. The episode in progress is given up there, with or without interruption."""
 
@@ -105,14 +109,19 @@ class Frontier:
     (12,400), but with 100 Acrobot's takes twice as many as with 50."""
     stop_at_reward: bool = False
     """Whether to stop as soon as the world pays anything."""
+    after_reward: float | None = None
+    """To stop after so many times the samples that the first reward took, and `LEAST_AFTER_REWARD` more: what lies
+    around it is known then. None: go on."""
 
     def __post_init__(self) -> None:
         check_count(self.steps, "steps", least=1)
         check_count(self.backups, "backups", least=1)
         check_count(self.hold, "hold", least=1)
         check_gamma(self.discount)
-        for name in ("price", "restart_factor"):
+        for name in ("price", "restart_factor", "after_reward"):
             value = getattr(self, name)
+            if name == "after_reward" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
                 raise ValueError(f"{name} is {value!r}, expected a number that is not negative")
 
@@ -124,6 +133,7 @@ class Frontier:
         samples: int | None = None,
         watch: Watch | None = None,
         checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
     ) -> Exploration:
         """Explore from the world's start; see `Explorer`.
 
@@ -133,6 +143,7 @@ class Frontier:
             samples: the most steps to take.
             watch: called with the best policy for what was seen and the samples so far.
             checkpoint: a folder to save the counts in every `SAVE_EVERY` samples, and to go on from.
+            progress: told every `TELL_EVERY` samples how far it is.
         """
         check_world(world)
         gamma = check_gamma(gamma)
@@ -163,6 +174,8 @@ class Frontier:
             run.keep_goals(samples)
             run.step()
             log.samples = run.taken
+            if progress is not None and run.taken % TELL_EVERY == 0:
+                progress(run.taken, len(run.model), run.first_reward)
             if watch is not None and run.taken < samples:
                 log.show(best)
             if folder is not None and run.taken % SAVE_EVERY == 0 and not run.done:
@@ -171,6 +184,8 @@ class Frontier:
                 assert saved is not None
                 run = FrontierRun.going_on(self, world, saved)  # as a run does that was killed here
         log.samples = run.taken
+        if progress is not None:
+            progress(run.taken, len(run.model), run.first_reward)
         if watch is not None:
             log.show(best, always=True)
         if folder is not None:
@@ -264,7 +279,7 @@ class FrontierRun:
             world.num_states,
             self.taken,
             self.first_reward,
-            self.done and not (self._settings.stop_at_reward and self.first_reward is not None),
+            self.done and not self._stops_for_reward,
             self.goals,
             world.stored_discretisation(),
             self._cells.parts if self._layered else None,
@@ -299,7 +314,8 @@ class FrontierRun:
             self.model.end(following, step.end_reward)
         if self.first_reward is None and (step.reward > 0.0 or step.end_reward > 0.0):
             self.first_reward = self.taken
-            self.done = self._settings.stop_at_reward
+        if self._stops_for_reward:
+            self.done = True
         if self.model.add(at, action, ~following if step.terminated else following, step.reward):
             if self._values is None:
                 self._search.changed(at, action)
@@ -316,6 +332,16 @@ class FrontierRun:
                 self._limit = self._age
             self._at = NONE
             self._ahead.clear()
+
+    @property
+    def _stops_for_reward(self) -> bool:
+        """Whether enough was seen after the first reward."""
+        first, after = self.first_reward, self._settings.after_reward
+        if first is None:
+            return False
+        if self._settings.stop_at_reward:
+            return True
+        return after is not None and self.taken >= (1.0 + after) * first + LEAST_AFTER_REWARD
 
     def _restart(self) -> None:
         self._at = self._meet(self._world.restart())

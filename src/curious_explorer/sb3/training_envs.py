@@ -203,6 +203,7 @@ def make_training_envs(
     task: Callable[[Env], TaskEnv] | None = None,
     perceptron: bool = True,
     normalize: bool = True,
+    reward_scale: float = 1.0,
 ) -> tuple[Any, Sequence[TaskEnv]]:
     """Environments side by side, and those of them that note episodes down.
 
@@ -216,6 +217,7 @@ def make_training_envs(
             environment's own reward is learned for, within its own time limit.
         perceptron: whether a multilayer perceptron is to see pictures too, however large they are.
         normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
+        reward_scale: what a learner sees of a reward is multiplied by this.
     """
     vectors = require("stable_baselines3.common.vec_env", "sb3")
     tasks: list[TaskEnv] = []
@@ -228,6 +230,8 @@ def make_training_envs(
         if task is not None:
             env = task(env)
             tasks.append(env)
+        if reward_scale != 1.0:
+            env = gymnasium.wrappers.TransformReward(env, lambda reward: reward_scale * float(reward))
         return NetworkView(env, perceptron=perceptron)
 
     envs = vectors.DummyVecEnv([make_one] * num_envs)

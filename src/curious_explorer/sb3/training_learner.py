@@ -82,6 +82,7 @@ class Learner:
             resets=resets,
             perceptron=False,
             normalize=settings.normalize,
+            reward_scale=settings.reward_scale,
         )
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gymnasium.wrappers import TransformReward
-
 from curious_explorer.gym.agents import LONGEST_EPISODE
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.resets.starts import ADAPTIVE, STARTS
 from curious_explorer.sb3.algorithms import (
@@ -73,6 +72,8 @@ class TrainingSettings:
     """A seed that every episode is reset with, for environments that draw a new layout at every reset."""
     reward_scale: float = 1.0
     """What the learner sees of a reward is multiplied by this; evaluations are not."""
+    price: float = 0.0
+    """What a step costs whatever it leads to, if negative: the learner is paid it back (see `shifted_reward`)."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     """What the algorithm is told beside, as Stable-Baselines3 calls it."""
 
@@ -97,8 +98,7 @@ class TrainingSettings:
 
     def make_training_env(self) -> Env:
         """The environment as a learner sees it."""
-        env, scale = self.make_env(), self.reward_scale
-        return env if scale == 1.0 else TransformReward(env, lambda reward: scale * float(reward))
+        return without_price(self.make_env(), self.price)
 
     def with_evaluations(self) -> TrainingSettings:
         """The same with how often and how long to evaluate, so that evaluations do not cost as much as training."""
