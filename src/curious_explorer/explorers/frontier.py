@@ -150,12 +150,18 @@ class Frontier:
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
         folder = None if checkpoint is None else Path(checkpoint)
         if folder is None:
-            return self._explore(world, gamma, samples, watch, None)
+            return self._explore(world, gamma, samples, watch, progress, None)
         with claim_folder(folder, world, self, gamma, samples):
-            return self._explore(world, gamma, samples, watch, folder)
+            return self._explore(world, gamma, samples, watch, progress, folder)
 
     def _explore(
-        self, world: World, gamma: float, samples: int, watch: Watch | None, folder: Path | None
+        self,
+        world: World,
+        gamma: float,
+        samples: int,
+        watch: Watch | None,
+        progress: Progress | None,
+        folder: Path | None,
     ) -> Exploration:
         """Explore, from where the folder's counts stand if there are any."""
         found = None if folder is None else read_counts(folder)

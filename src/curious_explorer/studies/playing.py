@@ -14,10 +14,9 @@ from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
-from curious_explorer.sb3.training import TRAINING, load_trained
-from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import read_json
-from curious_explorer.studies.solving import AGENT, AGENT_FILE, STAGES, STAGES_FILE, open_agent
+from curious_explorer.sb3.training import load_trained, training_folder
+from curious_explorer.storage import read_json, reading
+from curious_explorer.studies.solving import AGENT, AGENT_FILE, STAGES, STAGES_FILE, open_agent, solve_folder
 from curious_explorer.studies.solving import SETTINGS_FILE as SOLVE_FILE
 from curious_explorer.studies.video_file import video_file
 from curious_explorer.validation import check_count
@@ -55,12 +54,12 @@ def environment_of(folder: str | Path, **arguments: Any) -> Env:
     """The environment that a run was made in, in its layout."""
     path = Path(folder)
     if (path / SOLVE_FILE).is_file():
-        settings = RunFolder(path, SOLVE_FILE, _solve_format(), "run of solve", CheckpointError).settings()
+        settings = solve_folder(path).settings()
         layout = None
         if (path / STAGES_FILE).is_file():
             layout = read_json(path / STAGES_FILE, STAGES, {"stages"})["stages"].get("layout", {}).get("layout")
     else:
-        settings = RunFolder(path, TRAINING_FILE, TRAINING, "training", CheckpointError).settings()
+        settings = training_folder(path).settings()
         layout = settings.get("layout")
     return with_layout(make_by_id(settings["environment"], **arguments), layout)
 
@@ -115,14 +114,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path.parent} holds a run of solve that is not finished: nothing was chosen yet; the same command goes on"
         )
-    try:
+    with reading(path, CheckpointError, "which agent a run of solve chose", "do the run again in another folder"):
         found: dict[str, Any] = read_json(path, AGENT, {"agent"})["agent"]
         return found
-    except (ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-
-
-def _solve_format() -> Any:
-    from curious_explorer.studies.solving import SOLVE
-
-    return SOLVE

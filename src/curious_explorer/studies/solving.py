@@ -32,10 +32,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curious_explorer.errors import StudyError
+from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
-from curious_explorer.explorers.frontier_files import COUNTS_FILE
-from curious_explorer.gym.agents import Agent, CellAgent, Played, play_episodes
+from curious_explorer.gym.agents import LONGEST_EPISODE, Agent, CellAgent, Played, play_episodes
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
@@ -76,8 +76,13 @@ EXPLORE_SHARE = 0.85
 """The most of what is left that exploring takes, if it meets no reward before."""
 AFTER_REWARD = 0.5
 LEARNING_SHARE = 0.85
-"""Of what is left for learning, the part that is learned from; the rest evaluates and chooses."""
+"""Of what is left for learning, the part that is learned from; the rest evaluates on the way."""
+CANDIDATES, CHOOSING_SHARE = 5, 0.1
+"""How many agents are compared in the end, and the most of what is left that this may take."""
 CHOOSING_EPISODES, FINAL_EPISODES = 10, 50
+EVALUATIONS, EVALUATION_SHARE = 20, 5
+"""Evaluations take at most one step for so many of learning."""
+MOST_EVALUATED, FEWEST_EVALUATED = 10, 3
 SOLVED_TIMES = 3
 """So many evaluations in a row at which every episode succeeds, and that get no better, end a training."""
 NO_BETTER = 0.02
@@ -214,8 +219,10 @@ class _Solving:
     def run(self) -> Solved:
         """All stages; those that are done are not done again."""
         self._check()
-        wanted = asdict(self.settings)
-        RunFolder(self.folder, SETTINGS_FILE, SOLVE, "run of solve", StudyError, "choose another --out").claim(wanted)
+        with solve_folder(self.folder).claim(asdict(self.settings)):
+            return self._run()
+
+    def _run(self) -> Solved:
         path = self.folder / STAGES_FILE
         if path.is_file():
             self.stages = read_json(path, STAGES, {"stages"})["stages"]
@@ -228,7 +235,7 @@ class _Solving:
             exploration = self._explore(look)
             if exploration.first_reward is not None:
                 self._learn(look, exploration)
-        self._choose()
+        self._choose(look)
         self._evaluate(look)
         return self._solved()
 
@@ -245,8 +252,7 @@ class _Solving:
 
     def _solved(self) -> Solved:
         summary = read_json(self.folder / SUMMARY_FILE, SUMMARY, SUMMARY_KEYS)
-        del summary["format"], summary["version"]
-        return Solved(self.folder, summary, self.stages)
+        return Solved(self.folder, {name: summary[name] for name in summary if name in SUMMARY_KEYS}, self.stages)
 
     def _keep(self, stage: str, result: dict[str, Any]) -> None:
         self.stages[stage] = result
@@ -298,7 +304,8 @@ class _Solving:
         trial = int(min(max(PLAIN_SHARE * settings.samples, LEAST_PLAIN), MOST_PLAIN))
         log = RewardLog(look)
         if done is None:
-            training = self._train(PLAIN, look, trial if not look.pays_all_along else self.left, None, log)
+            given = int(LEARNING_SHARE * self._for_learning(look, self.left)) if look.pays_all_along else trial
+            training = self._train(PLAIN, look, given, None, log)
             share, times = log.recent_share(), sum(log.told)
             told = {"told": share, "times": times, "episodes": len(log.told), "first": log.first}
             goes_on = look.pays_all_along or (share >= ENOUGH_TOLD and times >= FEWEST_TOLD)
@@ -312,7 +319,8 @@ class _Solving:
                 self._tell(f"A plain learner meets rewards by itself ({told['told']:.0%} of episodes): it goes on.")
         if not done["decided"]:
             for share in (PLAIN_TRIAL, 1.0):
-                samples = int(share * (settings.samples - self.stages["look"]["samples"]) * LEARNING_SHARE)
+                whole = self._for_learning(look, settings.samples - self.stages["look"]["samples"])
+                samples = int(share * LEARNING_SHARE * whole)
                 training = self._train(PLAIN, look, samples, None, log)
                 goes_on = self._gets_somewhere(look, training.evaluations)
                 ends = share == 1.0 or not goes_on or self._is_solved(look, training.evaluations)
@@ -382,25 +390,28 @@ class _Solving:
         if "learn" in self.stages:
             return
         resets = ResetModel.load(self.folder / RESETS)
-        training = self._train(LEARNING, look, int(LEARNING_SHARE * self.left), resets, None)
+        given = int(LEARNING_SHARE * self._for_learning(look, self.left))
+        training = self._train(LEARNING, look, given, resets, None)
         starts = None if training.starts is None else training.starts._asdict()
         self._keep("learn", self._trained(training) | {"starts": starts})
 
-    def _choose(self) -> None:
+    def _choose(self, look: TaskLook) -> None:
         """Which of all that was learned and planned is handed out."""
         if "choose" in self.stages:
             return
         best: tuple[float, float] | None = None
-        chosen: dict[str, Any] = {}
+        candidates = self._candidates()
+        chosen = candidates[0]
         measured, steps = [], 0
         above = self.success_return
-        for number, candidate in enumerate(self._candidates()):
-            if number > 0 and self.left - steps <= 0:
+        episodes = min(self.left // (len(candidates) * longest(look)), CHOOSING_EPISODES)
+        for number, candidate in enumerate(candidates):
+            if episodes == 0:
                 break
             env = self.make()
             agent = open_agent(self.folder, candidate, seed=spawned_seed(self.settings.seed, 3, number))
             seed = spawned_seed(self.settings.seed, 4)
-            played = play_episodes(env, agent, CHOOSING_EPISODES, seed=seed)
+            played = play_episodes(env, agent, episodes, seed=seed)
             env.close()
             steps += played.steps
             worth = (played.success(above), played.mean_return)
@@ -454,11 +465,16 @@ class _Solving:
                     write_json(noted, LOG, {"log": log.state()})
             self._progress(Progress(stage, used + taken, said))
 
-        left = self.settings.samples - used
+        given = self._for_learning(look, self.settings.samples - used)
+        assert settings.evaluate_every is not None
+        assert settings.evaluation_episodes is not None
+        interval, evaluation = settings.evaluate_every, settings.evaluation_episodes * longest(look)
 
         def until(evaluations: Sequence[Evaluated]) -> bool:
-            spent = evaluations[-1].samples + sum(each.evaluation_steps for each in evaluations)
-            return spent >= left or self._is_solved(look, evaluations)
+            taken = evaluations[-1].samples
+            spent = taken + sum(each.evaluation_steps for each in evaluations)
+            following = min(interval, settings.samples - taken) + evaluation
+            return spent + following > given or self._is_solved(look, evaluations)
 
         return train_into(
             self.folder / name,
@@ -470,6 +486,10 @@ class _Solving:
             callback=self._callback,
             watched=None if log is None else log.around,
         )
+
+    def _for_learning(self, look: TaskLook, left: int) -> int:
+        """What of so many samples is left for learning, with evaluations, if candidates are to be compared."""
+        return left - int(min(CHOOSING_SHARE * left, CANDIDATES * CHOOSING_EPISODES * longest(look)))
 
     def _logs(self, name: str) -> Path | None:
         """Where TensorBoard's logs go, if it is installed."""
@@ -486,6 +506,8 @@ class _Solving:
         algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along else "ppo")
         given: dict[str, Any] = {"gamma": 0.99}
         scale = 1.0
+        affordable = settings.samples // (EVALUATIONS * EVALUATION_SHARE * longest(look))
+        episodes = min(max(affordable, FEWEST_EVALUATED), MOST_EVALUATED)
         explored = self.stages.get("explore")
         if name == LEARNING and explored is not None:
             distance = explored["distance"] or 1
@@ -499,7 +521,10 @@ class _Solving:
             samples=max(1, samples),
             seed=spawned_seed(settings.seed, 7 if name == LEARNING else 8),
             num_envs=1 if algorithm == "sac" else 8,
-            evaluate_every=None if name == LEARNING else max(LEAST_PLAIN, settings.samples // 20),
+            evaluate_every=max(
+                LEAST_PLAIN, settings.samples // EVALUATIONS, EVALUATION_SHARE * episodes * longest(look)
+            ),
+            evaluation_episodes=episodes,
             deterministic=False,
             layout=self.stages["layout"]["layout"],
             price=min(0.0, look.price) if name == LEARNING else 0.0,
@@ -544,6 +569,11 @@ class _Solving:
         best = max(each.mean_return for each in evaluations)
         first = evaluations[0].mean_return
         return best > self.success_return and best > first + NO_BETTER * abs(first)
+
+
+def solve_folder(path: str | Path) -> RunFolder:
+    """The folder of a run."""
+    return RunFolder(Path(path), SETTINGS_FILE, SOLVE, "run of solve", StudyError, "choose another --out")
 
 
 def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Agent:
@@ -597,6 +627,11 @@ def summarise(
         "settings": {"asked": asdict(settings), "layout": stages["layout"]["layout"], "agent": chosen},
     }
     return summary | {"verdict": verdict(summary, stages, look)}
+
+
+def longest(look: TaskLook) -> int:
+    """The most steps of an episode."""
+    return look.time_limit or LONGEST_EPISODE
 
 
 def _look_words(look: TaskLook) -> str:

@@ -30,8 +30,10 @@ def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> 
     success, mean = summary["success"], summary["return_mean"]
     rate = f"{success:.0%} of 50 fresh episodes return more than {summary['success_return']:g} (mean {mean:.3g})"
     how = _how(summary, stages)
-    if success >= SOLVED:
-        return f"Solved: {rate}. {how}"
+    if success >= SOLVED or (look.threshold is not None and mean >= look.threshold):
+        reached = look.threshold is not None and mean >= look.threshold
+        above = f", and the mean is above the {look.threshold:g} that its registration asks for" if reached else ""
+        return f"Solved: {rate}{above}. {how}"
     if look.pays_all_along:
         return (
             f"Learned plainly, as rewards come nearly everywhere: {rate}. {how} More samples, another --algorithm, or "

@@ -36,6 +36,8 @@ class TaskLook:
     steps: int
     episodes: int
     time_limit: int | None
+    threshold: float | None
+    """The mean return from which the environment's registration calls it solved, if it says so."""
     layouts_change: bool
     """Whether every reset seems to draw another layout."""
     price: float
@@ -69,6 +71,7 @@ def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_chan
     paid: list[list[float]] = [[] for _ in choices]
     episodes: list[list[float]] = []
     longest = time_limit_of(env)
+    threshold = None if env.spec is None else env.spec.reward_threshold
     ended = True
     for _ in range(steps):
         if ended or len(episodes[-1]) >= (longest or LONGEST_EPISODE):
@@ -89,6 +92,7 @@ def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_chan
         steps=steps,
         episodes=len(episodes),
         time_limit=longest,
+        threshold=None if threshold is None else float(threshold),
         layouts_change=layouts_change,
         price=max(usual),
         often=other / steps,
@@ -114,17 +118,14 @@ def layouts_change(make: Callable[[], Env]) -> bool:
     env = make()
     symbols = [part for part in parts_of(env.observation_space) if _is_symbolic(part.space)]
     whole = isinstance(env.observation_space, spaces.Discrete) or not symbols
-    seen, again = set(), set()
+    seen = set()
     for number in range(LAYOUT_RESETS):
         observation, _ = env.reset(seed=number)
         grid: Any = getattr(env.unwrapped, "grid", None)
         content = [grid.encode().tobytes()] if hasattr(grid, "encode") else []
         if not whole:
             content += [np.asarray(part.of(observation)).tobytes() for part in symbols]
-        if number == 0:
-            again.add(tuple(content))
         seen.add(tuple(content))
-    observation, _ = env.reset(seed=0)
     env.close()
     return len(seen) > LAYOUT_RESETS // 2
 

@@ -1,0 +1,158 @@
+"""`solve_task`: from an id to an agent, or to a verdict; what it leaves, and what it refuses."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import curious_explorer
+from curious_explorer.gym.fixed_layout import FixedLayout
+from curious_explorer.gym.shifted_reward import ShiftedReward
+
+pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+
+
+class Corridor(gymnasium.Env):
+    """Cells in a row; the right end pays and ends the episode, if it is to pay at all."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, length=12, pays=True, render_mode=None):
+        self.observation_space = spaces.Box(0, length, (1,), dtype=np.int64)
+        self._length, self._pays, self.render_mode = length, pays, render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._at = 0
+        return np.array([0]), {}
+
+    def step(self, action):
+        # The way on takes another action in every other cell, so that random actions hardly get anywhere.
+        on = action == (self._at % 2)
+        self._at = min(self._at + 1, self._length) if on else 0
+        done = self._at == self._length
+        return np.array([self._at]), float(done and self._pays), done, False, {}
+
+    def render(self):
+        frame = np.zeros((32, 8 * (self._length + 1), 3), dtype=np.uint8)
+        frame[:, 8 * self._at : 8 * self._at + 8] = 255
+        return frame
+
+
+@pytest.fixture(scope="module", autouse=True)
+def corridors():
+    gymnasium.register("Corridor-v0", entry_point=Corridor, max_episode_steps=40)
+    gymnasium.register("NoPay-v0", entry_point=Corridor, kwargs={"pays": False}, max_episode_steps=40)
+    yield
+    for name in ("Corridor-v0", "NoPay-v0"):
+        del gymnasium.registry[name]
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory, corridors):
+    told = []
+    out = tmp_path_factory.mktemp("solved") / "run"
+    return curious_explorer.solve_task("Corridor-v0", samples=12_000, out=out, tell=told.append), told
+
+
+def test_a_reward_that_plain_learning_never_meets_becomes_an_agent(solved):
+    result, _ = solved
+    summary = result.summary
+    assert summary["success"] == 1.0
+    assert summary["verdict"].startswith("Solved")
+    assert summary["samples"] <= 12_000
+    assert summary["explored"] < 12_000
+    assert summary["first_reward"] is not None
+    assert result.exploration is not None
+    env = gymnasium.make("Corridor-v0")
+    observation, _ = env.reset(seed=5)
+    total, ended = 0.0, False
+    while not ended:
+        observation, reward, terminated, truncated, _ = env.step(result.policy(observation))
+        total, ended = total + reward, terminated or truncated
+    assert total == 1.0
+
+
+def test_a_finished_run_is_not_done_again_and_another_is_refused(solved):
+    result, _ = solved
+    told = []
+    again = curious_explorer.solve_task("Corridor-v0", samples=12_000, out=result.folder, tell=told.append)
+    assert again.summary == result.summary
+    assert any("finished" in text for text in told)
+    with pytest.raises(ValueError, match="seed is 0 there and 1 here"):
+        curious_explorer.solve_task("Corridor-v0", samples=12_000, out=result.folder, seed=1)
+
+
+def test_one_line_loads_what_was_learned(solved):
+    result, _ = solved
+    agent = curious_explorer.load_policy(result.folder)
+    assert agent(np.array([0])) in (0, 1, 2)
+    last = curious_explorer.load_policy(result.folder / "learning", "last")
+    assert last(np.array([0])) in (0, 1, 2)
+
+
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+    from curious_explorer.studies import solving
+
+    keep = solving._Solving._keep
+
+    def stop_after(stage):
+        def kept(self, name, result):
+            keep(self, name, result)
+            if name == stage:
+                raise KeyboardInterrupt
+
+        return kept
+
+    for stage in ("look", "plain", "explore"):
+        monkeypatch.setattr(solving._Solving, "_keep", stop_after(stage))
+        with pytest.raises(KeyboardInterrupt):
+            curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
+    monkeypatch.setattr(solving._Solving, "_keep", keep)
+    halves = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
+    whole = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "whole")
+    assert halves.summary == whole.summary
+
+
+def test_where_nothing_pays_the_verdict_says_how_much_was_covered(tmp_path):
+    result = curious_explorer.solve_task("NoPay-v0", samples=5_000, out=tmp_path / "run")
+    assert result.summary["success"] == 0.0
+    assert result.summary["first_reward"] is None
+    assert result.summary["verdict"].startswith("Reward never seen")
+    assert str(result.stages["explore"]["cells"]) in result.summary["verdict"]
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["verdict"] == result.summary["verdict"]
+
+
+def test_rewards_that_come_nearly_everywhere_are_learned_plainly(tmp_path):
+    result = curious_explorer.solve_task("CartPole-v1", samples=5_000, out=tmp_path / "run", success_return=20.0)
+    assert result.exploration is None
+    assert result.summary["explored"] is None
+    assert result.summary["samples"] <= 5_000
+
+
+def test_budgets_that_are_too_small_name_the_least():
+    with pytest.raises(ValueError, match="the least is 5,000"):
+        curious_explorer.solve_task("Corridor-v0", samples=100)
+
+
+def test_the_layout_is_fixed_where_resets_draw_one():
+    pytest.importorskip("minigrid")
+    env = FixedLayout(gymnasium.make("MiniGrid-FourRooms-v0"), 3)
+    grids = set()
+    for seed in range(4):
+        env.reset(seed=seed)
+        grids.add(env.unwrapped.grid.encode().tobytes())
+    assert len(grids) == 1
+
+
+def test_steps_that_cost_are_paid_back_and_their_end_pays():
+    env = ShiftedReward(gymnasium.make("MountainCar-v0"), -1.0)
+    env.reset(seed=0)
+    env.unwrapped.state = np.array([0.49, 0.06])
+    _, reward, terminated, _, _ = env.step(2)
+    assert (reward, terminated) == (1.0, True)
+    env.reset(seed=0)
+    assert env.step(1)[1] == 0.0
