@@ -15,9 +15,9 @@ from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.sb3.training import load_trained, training_folder
-from curious_explorer.storage import read_json, reading
-from curious_explorer.studies.solving import AGENT, AGENT_FILE, STAGES, STAGES_FILE, open_agent, solve_folder
-from curious_explorer.studies.solving import SETTINGS_FILE as SOLVE_FILE
+from curious_explorer.storage import read_json
+from curious_explorer.studies.solve_files import SETTINGS_FILE as SOLVE_FILE
+from curious_explorer.studies.solve_files import STAGES, STAGES_FILE, chosen_agent, open_agent, solve_folder
 from curious_explorer.studies.video_file import video_file
 from curious_explorer.validation import check_count
 
@@ -39,7 +39,7 @@ def load_policy(folder: str | Path, which: str = "best", *, deterministic: bool 
     """
     path = Path(folder)
     if (path / SOLVE_FILE).is_file():
-        described = _read(path / AGENT_FILE)
+        described = chosen_agent(path)
         if described["kind"] == "network" and which != "best":
             described = described | {"which": which}
         if described["kind"] == "network" and deterministic is not None:
@@ -107,13 +107,3 @@ def film(env: Env, agent: Agent, episodes: int, path: Path, *, seed: int) -> Pla
             return play_episodes(env, agent, episodes, seed=seed, on_step=on_step)
     finally:
         env.close()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise CheckpointError(
-            f"{path.parent} holds a run of solve that is not finished: nothing was chosen yet; the same command goes on"
-        )
-    with reading(path, CheckpointError, "which agent a run of solve chose", "do the run again in another folder"):
-        found: dict[str, Any] = read_json(path, AGENT, {"agent"})["agent"]
-        return found

@@ -31,14 +31,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curious_explorer.errors import StudyError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
-from curious_explorer.gym.agents import LONGEST_EPISODE, Agent, CellAgent, Played, play_episodes
+from curious_explorer.gym.agents import LONGEST_EPISODE, Agent, Played, play_episodes
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.cells import Env
-from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
@@ -50,19 +48,29 @@ from curious_explorer.models.reaching import Reaching
 from curious_explorer.resets.chosen_states import rewarding_states
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, TRAINABLE, spawned_seed
-from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, load_trained, train_into
+from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
-from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, read_json, write_json
+from curious_explorer.storage import read_json, write_json
+from curious_explorer.studies.solve_files import (
+    AGENT,
+    AGENT_FILE,
+    EXPLORATION,
+    LEARNING,
+    LOG,
+    PLAIN,
+    RESETS,
+    STAGES,
+    STAGES_FILE,
+    SUMMARY,
+    SUMMARY_FILE,
+    chosen_agent,
+    open_agent,
+    solve_folder,
+)
 from curious_explorer.studies.solving_words import SUMMARY_KEYS, verdict
 from curious_explorer.studies.task_look import RewardLog, TaskLook, layouts_change, look_at_task
 from curious_explorer.validation import check_count, check_name, check_seed
 
-SOLVE, STAGES = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-stages", 1)
-AGENT, SUMMARY = Format("curious-explorer/agent", 1), Format("curious-explorer/solve-summary", 1)
-LOG = Format("curious-explorer/rewards-met", 1)
-SETTINGS_FILE, STAGES_FILE, AGENT_FILE, SUMMARY_FILE = "solve.json", "stages.json", "agent.json", "summary.json"
-PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "reset_model"
 LEAST_SAMPLES = 5_000
 """A look, two updates of a plain learner, and as much again to explore and to learn."""
 LOOK_SHARE, LEAST_LOOK, MOST_LOOK = 0.02, 200, 2_000
@@ -138,9 +146,7 @@ class Solved:
     @cached_property
     def policy(self) -> Agent:
         """The best of what was measured: ``policy(observation)`` is an action."""
-        from curious_explorer.studies.playing import load_policy
-
-        return load_policy(self.folder)
+        return open_agent(self.folder, chosen_agent(self.folder))
 
     @cached_property
     def exploration(self) -> Exploration | None:
@@ -569,24 +575,6 @@ class _Solving:
         best = max(each.mean_return for each in evaluations)
         first = evaluations[0].mean_return
         return best > self.success_return and best > first + NO_BETTER * abs(first)
-
-
-def solve_folder(path: str | Path) -> RunFolder:
-    """The folder of a run."""
-    return RunFolder(Path(path), SETTINGS_FILE, SOLVE, "run of solve", StudyError, "choose another --out")
-
-
-def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Agent:
-    """The agent that a run's ``agent.json`` describes."""
-    if described["kind"] == "plan":
-        exploration = Exploration.load(folder / described["folder"])
-        assert exploration.discretisation is not None
-        discretisation = Discretisation.from_stored(exploration.discretisation)
-        return CellAgent(np.asarray(exploration.policy), discretisation, seed=seed)
-    agent, _ = load_trained(
-        folder / described["folder"], described["which"], deterministic=described["deterministic"], seed=seed
-    )
-    return agent
 
 
 def candidate_words(candidate: dict[str, Any]) -> str:
