@@ -256,10 +256,10 @@ def test_finite_spaces_are_their_own_action_set(space, expected):
 @pytest.mark.parametrize(
     ("space", "actions", "message"),
     [
-        (spaces.Box(-np.inf, np.inf, (1,)), None, "Box.*actions="),
+        (spaces.Box(-np.inf, np.inf, (1,)), 3, "Box.*actions="),
         (spaces.Box(-1.0, 1.0, (1,)), 1, "at least 2"),
-        (spaces.Box(-1.0, 1.0, (9,)), None, "19,683 actions.*1,000"),
-        (spaces.MultiBinary(12), None, "4,096 actions"),
+        (spaces.Box(-1.0, 1.0, (9,)), 3, "19,683 actions.*1,000"),
+        (spaces.Box(-1.0, 1.0, (600,)), None, "1,217 actions"),
         (spaces.Box(-1.0, 1.0, (1,)), [[0.0], [2.0]], "action 1 .*2.*Box"),
         (spaces.Box(-1.0, 1.0, (1,)), [[0.0, 1.0]], r"action 0 .*\[0.0, 1.0\]"),
         (spaces.Discrete(3), [0, 3], "action 1 .*3.*Discrete"),
@@ -267,11 +267,46 @@ def test_finite_spaces_are_their_own_action_set(space, expected):
         (spaces.Discrete(3), [], "empty"),
         (spaces.Discrete(3), 5, "actions is 5"),
         (spaces.Text(5), None, "Text.*actions="),
+        (spaces.Tuple([spaces.Text(5)]), None, "Text.*actions="),
     ],
 )
 def test_action_sets_refuse_what_does_not_fit(space, actions, message):
     with pytest.raises(ActionError, match=message):
         ActionSet.of(space, actions)
+
+
+MIXED = spaces.Dict(push=spaces.Box(-1.0, 3.0, (2,)), gear=spaces.Discrete(2), lamps=spaces.MultiBinary(2))
+
+
+@pytest.mark.parametrize(
+    ("space", "size"),
+    [
+        (spaces.Box(-1.0, 1.0, (9,)), 1 + 18 + 16),
+        (spaces.Box(-np.inf, np.inf, (2, 2)), 81),
+        (spaces.Box(0, 255, (2,), np.uint8), 9),
+        (spaces.Box(2.0, 2.0, (1,)), 1),
+        (spaces.MultiBinary(12), 1 + 12 + 16),
+        (MIXED, 72),
+        (spaces.Tuple([MIXED, MIXED]), 1 + 71 + 71 + 16),
+        (spaces.OneOf([spaces.Discrete(3), spaces.Box(-1.0, 1.0, (1,))]), 6),
+    ],
+)
+def test_every_space_with_actions_has_a_small_set_of_them(space, size):
+    action_set = ActionSet.of(space)
+    assert len(action_set) == size
+    assert all(space.contains(choice) for choice in action_set.choices)
+    restored = ActionSet.from_description(json.loads(json.dumps(action_set.held(4).description())), space)
+    assert restored.hold == 4
+    assert restored.description() == action_set.held(4).description()
+    assert all(space.contains(choice) for choice in restored.choices)
+
+
+def test_small_sets_have_the_extremes_and_nothing():
+    choices = np.array(ActionSet.of(spaces.Box(-1.0, 3.0, (6,))).choices)
+    assert (choices[0] == 0.0).all()
+    for dimension in range(6):
+        alone = choices[(np.delete(choices, dimension, axis=1) == 0.0).all(axis=1)][:, dimension]
+        assert set(alone.tolist()) == {-1.0, 0.0, 3.0}
 
 
 def test_worlds_refuse_cells_that_cannot_fit_before_a_step():

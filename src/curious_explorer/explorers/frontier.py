@@ -176,7 +176,9 @@ class Frontier:
             values.resize(world.num_states, refcheck=False)  # which may have grown
             return exploitation(run.model.counted(world.num_states), None, gamma, values)
 
-        while run.taken < samples and not run.done:
+        last = samples - world.most_samples_a_step
+        saved = run.taken // SAVE_EVERY
+        while run.taken <= last and not run.done:
             run.keep_goals(samples)
             run.step()
             log.samples = run.taken
@@ -184,11 +186,12 @@ class Frontier:
                 progress(run.taken, len(run.model), run.first_reward)
             if watch is not None and run.taken < samples:
                 log.show(best)
-            if folder is not None and run.taken % SAVE_EVERY == 0 and not run.done:
+            if folder is not None and run.taken // SAVE_EVERY > saved and not run.done:
+                saved = run.taken // SAVE_EVERY
                 write_counts(folder, run.counts(gamma))
-                saved = read_counts(folder)
-                assert saved is not None
-                run = FrontierRun.going_on(self, world, saved)  # as a run does that was killed here
+                found = read_counts(folder)
+                assert found is not None
+                run = FrontierRun.going_on(self, world, found)  # as a run does that was killed here
         log.samples = run.taken
         if progress is not None:
             progress(run.taken, len(run.model), run.first_reward)
@@ -205,10 +208,9 @@ class Frontier:
         return run
 
 
-def is_time_to_refit(taken: int) -> bool:
-    """After 1,000 samples, 2,000, 4,000, and so on."""
-    times, rest = divmod(taken, REFIT_AFTER)
-    return rest == 0 and times > 0 and times & (times - 1) == 0
+def crosses_power(before: int, after: int) -> bool:
+    """Whether samples went beyond `REFIT_AFTER`, or that times 2, 4, 8, ..."""
+    return (before // REFIT_AFTER).bit_length() != (after // REFIT_AFTER).bit_length()
 
 
 class FrontierRun:
@@ -229,6 +231,7 @@ class FrontierRun:
         self._in_vain = 0
         self._stretches = [(action, length) for length in STRETCHES for action in range(world.num_actions)]
         self._layered: bool | None = None  # whether the world says what states are made of
+        self._to_refit = False
         self.taken = 0
         self.goals: list[int] = []
         self.first_reward: int | None = None
@@ -303,16 +306,20 @@ class FrontierRun:
 
     def step(self) -> None:
         """Plan if need be and take one step; none where nothing is left."""
-        if is_time_to_refit(self.taken):
+        if self._to_refit:
             self._refit(exhausted=False)
+            self._to_refit = False
         if self._at == NONE:
             self._restart()
         action, hoped = self._next_action()
         if self.done:
             return
         at = self._at
+        before = self._world.samples
         step = self._world.step(action)
-        self.taken += 1
+        took = self._world.samples - before
+        self.taken += took
+        self._to_refit = crosses_power(self.taken - took, self.taken)
         self._age += 1
         self._spent[self._level] += 1.0 / SHARES[self._level]
         following = self._meet(step.state)
@@ -406,10 +413,10 @@ class FrontierRun:
             return self._one_of(actions), NONE
         while not self._plan():
             if len(self.model.starts) == 1 or self._in_vain == RESTARTS_IN_VAIN:
-                if self._refit(exhausted=True):
-                    self._restart()
-                    continue
                 if not self._stretches:
+                    if self._refit(exhausted=True):
+                        self._restart()
+                        continue
                     self.done = True
                     return 0, NONE
                 action, length = self._stretches.pop()

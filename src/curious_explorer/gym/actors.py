@@ -124,10 +124,11 @@ class ActorCache:
     Args:
         num_states: how many rows a table must have.
         choices: the actions, in the order of their numbers.
+        hold: how many steps of the environment an action by number takes.
     """
 
-    def __init__(self, num_states: int, choices: list[Any]) -> None:
-        self.num_states, self._choices = num_states, choices
+    def __init__(self, num_states: int, choices: list[Any], hold: int = 1) -> None:
+        self.num_states, self._choices, self._hold = num_states, choices, hold
         self._kept: OrderedDict[int, tuple[Policy, Actor]] = OrderedDict()  # by id; policies held, or ids would recur
 
     def actor(self, policy: Policy, name: str = "policy") -> Actor:
@@ -142,6 +143,10 @@ class ActorCache:
     def target_actor(self, targets: Targets, goal: int) -> TargetActor:
         """An actor that goes to a target, by its number."""
         return TargetActor(targets, goal, self._choices)
+
+    def steps(self, actor: Actor, choices: int) -> int:
+        """How many steps of the environment it takes an actor to choose so many actions."""
+        return choices if isinstance(actor, ObservationActor) else choices * self._hold
 
     def roll_in_actors(self, policies: Sequence[Policy]) -> list[Actor]:
         """An actor for each policy of a roll-in."""

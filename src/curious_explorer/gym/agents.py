@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curious_explorer.arrays import Floats
-from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import UNKNOWN, Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
@@ -79,7 +78,7 @@ class CellAgent(Agent):
         if self._choices is None:
             actions = self.discretisation.action_set
             space = None if env is None else env.action_space
-            self._choices = ActionSet.from_description(actions.description(), space).choices
+            self._choices = (actions if space is None else actions.in_space(space)).choices
         cell = self.discretisation.cells.index(observation, env)
         probabilities = None if cell == UNKNOWN else self.table[cell]
         return self._choices[int(self._generator.choice(len(self._choices), p=probabilities))]

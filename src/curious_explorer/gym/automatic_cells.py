@@ -31,7 +31,7 @@ from curious_explorer.errors import CellError
 from curious_explorer.gym.cells import Cells, Env, MiniGridCells, default_cells
 from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.learned_features import fit_features
+from curious_explorer.gym.learned_features import fit_features, held_for
 from curious_explorer.gym.network_inputs import Part, parts_of
 from curious_explorer.gym.observation_look import LeftOut, Look, left_out, look_around, repeat_walks, table
 from curious_explorer.gym.observation_reader import Numbers, Read
@@ -48,10 +48,13 @@ MOST_SYMBOLS = 32
 ALL_DIFFERENT = 0.5
 """Symbols and pictures are compared as they are unless more than this share of the look's observations differ."""
 STEPS_A_CELL = 10
-MOST_BINS = 32
+MOST_BINS, MOST_BINS_IN_ALL = 32, 100
 PICTURE_SHARE = 0.125
 """Of small pictures there should be so many times as many as steps: the published value."""
 SMALLEST_PICTURE = 8
+HOLDS, FEWEST_HELD = (1, 2, 4, 8, 16), 30
+SELDOM, OFTEN_ENOUGH = 0.1, 0.3
+"""Where fewer than one step in ten leads to another cell, actions are held for so long that three in ten do."""
 WIDE_ENOUGH = 0.1
 """Bounds of a space are believed where what was seen takes up at least this share of them."""
 
@@ -60,6 +63,8 @@ class Chosen(NamedTuple):
     """Cells, and why."""
 
     cells: Cells
+    hold: int
+    """For how many steps to hold an action."""
     notes: list[str]
     """Sentences about what was left out, and what to know."""
     steps: int
@@ -87,10 +92,10 @@ def choose_cells(
     """
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
-        return Chosen(default_cells(space), [], 0)
+        return Chosen(default_cells(space), 1, [], 0)
     if shows_minigrid(env):
         note = "An observation of a MiniGrid shows only what is in view, so the grid itself is looked at."
-        return Chosen(MiniGridCells(max_cells, things=True), [note], 0)
+        return Chosen(MiniGridCells(max_cells, things=True), 1, [note], 0)
     if look < LEAST_LOOK:
         raise CellError(
             f"{look} steps are too few to choose cells for observations in {space}; allow at least {LEAST_LOOK}, or "
@@ -99,7 +104,29 @@ def choose_cells(
     repeated, steps = repeat_walks(env, discretisation, seed, look // 4)
     seen = look_around(env, discretisation, look - steps, seed, layouts)
     chosen = _Choice(space, seen, repeated, max_cells)
-    return Chosen(chosen.cells(), chosen.notes, seen.steps + steps)
+    cells = chosen.cells()
+    return Chosen(cells, steps_to_hold(cells, seen), chosen.notes, seen.steps + steps)
+
+
+def steps_to_hold(cells: Cells, look: Look) -> int:
+    """For how many steps an action must be held so that it leads to another cell often; 1 if that is no help."""
+    scratch, actions = cells.recalling([], growing=True), np.array(look.actions)
+    scratch.let_room_grow()
+    found = np.array([scratch.index(observation, None) for observation in look.observations])
+    best, first = 1, None
+    for hold in HOLDS:
+        places = held_for(actions, hold)
+        if len(places) < FEWEST_HELD:
+            break
+        moved = float((found[places] != found[places + hold]).mean())
+        if first is None:
+            first = moved
+        if first >= SELDOM:
+            break
+        best = hold if moved > 2.0 * first else best
+        if moved >= OFTEN_ENOUGH:
+            break
+    return best
 
 
 def shows_minigrid(env: Env) -> bool:
@@ -262,8 +289,10 @@ def picture_fit(codes: Sequence[Any]) -> float:
 def fit_widths(seen: Floats, bounds: Floats, steps: int) -> Floats:
     """Widths of bins such that what was seen takes up as many cells as it may, shape (numbers,).
 
-    All numbers are cut into equally many bins of what was seen of them, save for the rarest values at either end.
+    All numbers are cut into equally many bins of what was seen of them, save for the rarest values at either end; but
+    not into more than `MOST_BINS_IN_ALL` between their bounds.
     """
+    least = np.where(np.isfinite(bounds), bounds, 0.0) / MOST_BINS_IN_ALL
     seen = np.where(np.isfinite(seen), seen, np.median(np.where(np.isfinite(seen), seen, 0.0), axis=0))
     low, high = np.quantile(seen, 0.01, axis=0), np.quantile(seen, 0.99, axis=0)
     full = np.ptp(seen, axis=0)
@@ -271,10 +300,11 @@ def fit_widths(seen: Floats, bounds: Floats, steps: int) -> Floats:
     still = ranges <= 0.0
     ranges = np.where(still, np.where(np.isfinite(bounds), bounds, 1.0), ranges)
     for bins in range(MOST_BINS, 1, -1):
-        places = np.floor(seen / np.where(still, ranges / 4, ranges / bins))
+        widths = np.where(still, ranges / 4, np.maximum(ranges / bins, least))
+        places = np.floor(seen / widths)
         if len(np.unique(places, axis=0)) <= max(16.0, steps / STEPS_A_CELL):
             break
-    return np.asarray(np.where(still, ranges / 4, ranges / bins))
+    return np.asarray(widths)
 
 
 def _bounds(part: Part, read: Read) -> Floats:

@@ -43,13 +43,15 @@ class Discretisation(NamedTuple):
     action_space: str
 
     @staticmethod
-    def of(env: Env, cells: Cells | None = None, actions: int | Sequence[Any] | None = None) -> Discretisation:
+    def of(
+        env: Env, cells: Cells | None = None, actions: int | Sequence[Any] | ActionSet | None = None
+    ) -> Discretisation:
         """The discretisation of an environment; see `GymWorld` for the arguments."""
         return _discretisation(environment_name(env), env.observation_space, env.action_space, cells, actions)
 
     @staticmethod
     def of_vector(
-        envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | None
+        envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | ActionSet | None
     ) -> Discretisation:
         """The discretisation of each environment of a vector."""
         name = type(envs).__name__ if envs.spec is None else envs.spec.id
@@ -67,7 +69,7 @@ class Discretisation(NamedTuple):
         try:
             cells = cells_from_description(description["cells"], stored.cell_function)
             names = [str(description[name]) for name in ("environment", "observation_space", "action_space")]
-            action_set = ActionSet(list(description["actions"]))
+            action_set = ActionSet.from_description(description["actions"])
             return Discretisation(cells.recalling(stored.discovered, growing=growing), action_set, *names)
         except (KeyError, TypeError, ValueError) as error:
             raise ResetModelError(f"the cells and actions of the reset model cannot be read: {error}") from error
@@ -124,7 +126,7 @@ def _discretisation(
     observations: spaces.Space[Any],
     actions: spaces.Space[Any],
     cells: Cells | None,
-    choices: int | Sequence[Any] | None,
+    choices: int | Sequence[Any] | ActionSet | None,
 ) -> Discretisation:
     chosen = default_cells(observations) if cells is None else cells
     chosen.check_space(observations)

@@ -25,6 +25,7 @@ from gymnasium.vector import VectorEnv
 
 from curious_explorer.arrays import Indices, Integers
 from curious_explorer.errors import CellError
+from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.automatic_cells import LOOK, choose_cells
 from curious_explorer.gym.cell_descriptions import cells_from_description
@@ -65,7 +66,9 @@ class GymWorld(World):
         cells: from observations to cells: one of `curious_explorer.gym`'s. None: chosen from the observation space and
             from a first look whose steps are counted (see `automatic_cells`); `describe` says
             what came of it. Observations that are whole numbers are their own cells.
-        actions: for continuous actions, how many values along each dimension; or a list of actions; None for a default.
+        actions: for continuous actions, how many values along each dimension; or a list of actions, or an `ActionSet`.
+            None for a small set that includes the extremes and nothing, held for several steps where one step is found
+            to change next to nothing when cells are chosen.
         seed: where all of this world's randomness comes from.
         num_envs: how many environments are stepped together.
         vectorization: "sync" (in this process) or "async" (one process for each), where there are several.
@@ -83,7 +86,7 @@ class GymWorld(World):
         env: str | Env | VectorEnv[Any, Any, Any] | Callable[[], Env],
         *,
         cells: Cells | None = None,
-        actions: int | Sequence[Any] | None = None,
+        actions: int | Sequence[Any] | ActionSet | None = None,
         seed: int = 0,
         num_envs: int = 1,
         vectorization: str = "sync",
@@ -133,7 +136,7 @@ class GymWorld(World):
         self._step_stream: RandomStream | None = None  # of episodes of single steps, begun one after the other
 
     def _open_vector(
-        self, envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | None
+        self, envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | ActionSet | None
     ) -> VectorEnvironment:
         self._arguments = {} if envs.spec is None else envs.spec.kwargs
         if isinstance(cells, QuantileCells) and not cells.fitted:
@@ -144,7 +147,12 @@ class GymWorld(World):
         return VectorEnvironment(envs, Discretisation.of_vector(envs, cells, actions))
 
     def _open(
-        self, env: Any, cells: Cells | None, actions: int | Sequence[Any] | None, num_envs: int, vectorization: str
+        self,
+        env: Any,
+        cells: Cells | None,
+        actions: int | Sequence[Any] | ActionSet | None,
+        num_envs: int,
+        vectorization: str,
     ) -> SteppedEnvironments:
         if not isinstance(env, (str, gymnasium.Env)) and not callable(env):
             raise ValueError(
@@ -157,7 +165,7 @@ class GymWorld(World):
         if not isinstance(env, gymnasium.Env) or env.spec is not None:
             self._make = maker_of(env)
         if cells is None:
-            cells = self._choose_cells(first, actions)
+            cells, actions = self._choose_cells(first, actions, held=num_envs == 1)
         discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
             layouts = self.layouts if self._layout is None else (self._layout,)
@@ -169,15 +177,18 @@ class GymWorld(World):
         first.close()
         return make_vector_environment(make, num_envs, vectorization, discretisation)
 
-    def _choose_cells(self, env: Env, actions: int | Sequence[Any] | None) -> Cells:
-        """Look at the environment and choose; the steps are counted."""
+    def _choose_cells(
+        self, env: Env, actions: int | Sequence[Any] | ActionSet | None, *, held: bool
+    ) -> tuple[Cells, ActionSet]:
+        """Look at the environment and choose, cells and for how long to hold actions; the steps are counted."""
         bare = Discretisation.of(env, FunctionCells(lambda observation: 0, 1), actions)
         seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
         layouts = self.layouts if self._layout is None else (self._layout,)
         chosen = choose_cells(env, bare, seed, layouts, look=self._look)
         self.notes = chosen.notes
         self._other_samples += chosen.steps
-        return chosen.cells
+        found = bare.action_set
+        return chosen.cells, found.held(chosen.hold) if held and actions is None else found
 
     def _fit_quantiles(self, discretisation: Discretisation, env: Env) -> Discretisation:
         """Take the warm-up of cells that are cut at quantiles; its steps are counted."""
@@ -215,6 +226,11 @@ class GymWorld(World):
     def num_actions(self) -> int:
         """How many actions are in the action set."""
         return len(self.discretisation.action_set)
+
+    @property
+    def most_samples_a_step(self) -> int:
+        """For how many steps of the environment an action is held."""
+        return self.discretisation.action_set.hold
 
     @property
     def samples(self) -> int:
@@ -310,7 +326,7 @@ class GymWorld(World):
             GymWorld,
             env.env if self._make is None else self._make,
             cells=within.recalling([], growing=True),
-            actions=self.discretisation.action_set.choices,
+            actions=self.discretisation.action_set,
             seed=self.seed if layout is None else int(random.stream_key(np.uint64(self.seed), np.uint64(layout))) >> 33,
             layout=layout,
             time_limits=self._time_limits,
@@ -356,7 +372,8 @@ class GymWorld(World):
             accumulator.add(rollout.trajectory, rollout.cell, rollout.terminated)
 
         stream, collector = self._collector(on_end, batch.max_samples)
-        collector.run(Rollout(number, sampler, stream, actor, batch.horizon) for number in range(batch.episodes))
+        horizon = self._actors().steps(actor, batch.horizon)
+        collector.run(Rollout(number, sampler, stream, actor, horizon) for number in range(batch.episodes))
         return accumulator.result(collector.steps)
 
     # One step at a time -------------------------------------------------------------------------------------------
@@ -418,7 +435,8 @@ class GymWorld(World):
     def _actors(self) -> ActorCache:
         """Actors for tables over as many cells as there may be now."""
         if self._kept_actors is None or self._kept_actors.num_states != self.num_states:
-            self._kept_actors = ActorCache(self.num_states, self.discretisation.action_set.choices)
+            action_set = self.discretisation.action_set
+            self._kept_actors = ActorCache(self.num_states, action_set.choices, action_set.hold)
         return self._kept_actors
 
     def _collector(

@@ -10,7 +10,6 @@ import gymnasium
 import numpy as np
 
 from curious_explorer.errors import NoRewardWarning, UnfinishedEpisodesWarning
-from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.actors import Actor, ActorCache, RandomStream
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
@@ -106,9 +105,9 @@ class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: Env, starts: RollIn | MovingStarts, discretisation: Discretisation) -> None:
         super().__init__(env)
-        action_set = ActionSet.from_description(discretisation.action_set.choices, env.action_space)
+        action_set = discretisation.action_set.in_space(env.action_space)
         self._single = SingleEnvironment(env, discretisation.frozen()._replace(action_set=action_set))
-        actors = ActorCache(discretisation.cells.count, action_set.choices)
+        actors = ActorCache(discretisation.cells.count, action_set.choices, action_set.hold)
         self._followed: _Followed | None = None
         self._sampler: RollInSampler | _MovingRollIns
         if isinstance(starts, MovingStarts):

@@ -43,16 +43,20 @@ class RollInSampler:
         self._chains = [[*range(first, stop), *tail] for first, stop in roll_in.chains.tolist()]
         assert roll_in.goals is not None
         self._goals: list[int] = roll_in.goals.tolist()
-        self._targets, self._target_actor = roll_in.targets, actors.target_actor
+        self._targets, self._target_actor, self._steps = roll_in.targets, actors.target_actor, actors.steps
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
         """A chain of actors with their numbers of steps, the last one first; a `TargetActor` has its limit."""
         number = stream.choice(self._cumulative)
-        walked = [(self._actors[i], stream.stopping_time(self._gammas[i])) for i in reversed(self._chains[number])]
+        steps = self._steps
+        walked = [
+            (self._actors[i], steps(self._actors[i], stream.stopping_time(self._gammas[i])))
+            for i in reversed(self._chains[number])
+        ]
         if self._targets is None or self._goals[number] == NO_GOAL:
             return walked
         actor = self._target_actor(self._targets, self._goals[number])
-        return [*walked, (actor, actor.limit)]
+        return [*walked, (actor, steps(actor, actor.limit))]
 
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
@@ -139,6 +143,7 @@ class Rollout:
     """
 
     __slots__ = (  # made for every episode: 4% of what a short one costs
+        "_allowed",
         "_chain",
         "_episode_actor",
         "_horizon",
@@ -184,7 +189,7 @@ class Rollout:
             self.actor: Actor | None
             self.actor, self.steps_left = self._chain.pop()
             if isinstance(self.actor, TargetActor):
-                self._target = self.actor
+                self._target, self._allowed = self.actor, self.steps_left
                 if self.cell != self.actor.target:
                     return
                 self._arrive()
@@ -197,7 +202,7 @@ class Rollout:
 
     def _arrive(self) -> None:
         assert self._target is not None
-        self._target.note(True, self._target.limit - self.steps_left)
+        self._target.note(True, self._allowed - self.steps_left)
         self._target, self.missed = None, 0
 
     def _misses(self, *, ended: bool) -> bool:

@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.vector.utils import iterate
 
 from curious_explorer.errors import EnvironmentFailureError, ObservationError
-from curious_explorer.gym.actors import Actor, RandomStream, TargetActor
+from curious_explorer.gym.actors import Actor, ObservationActor, RandomStream, TargetActor
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.time_limits import TimeLimits, WithoutTimeLimit
@@ -139,26 +139,35 @@ class SingleEnvironment(SteppedEnvironments):
             self._drawing = np.random.default_rng([18, 0 if seed is None else seed])
         return self.layouts[int(self._drawing.integers(len(self.layouts)))]
 
-    def step(self, action: Any) -> EnvironmentStep:
-        """Take one step."""
-        try:
-            observation, reward, terminated, truncated, self.info = self.env.step(action)
-            reward = float(reward)
-        except Exception as error:
-            raise self._step_failure(action, error) from error
-        self.steps += 1
+    def step(self, action: Any, most: int | None = None) -> EnvironmentStep:
+        """Take one step, or as many as actions are held for, if not more than ``most``."""
+        hold = self.discretisation.action_set.hold
+        if most is not None and most < hold:
+            hold = most
+        paid = 0.0
+        for _ in range(hold):
+            try:
+                observation, reward, terminated, truncated, self.info = self.env.step(action)
+                paid += float(reward)
+            except Exception as error:
+                raise self._step_failure(action, error) from error
+            self.steps += 1
+            if terminated or truncated:
+                self._end(bool(terminated))
+                if self._limited and not terminated:
+                    self.truncated = True
+                if self.terminated or self.truncated:
+                    break
         cell = self._observe(0, observation, self.env)
-        if terminated or truncated:
-            self._end(bool(terminated))
-            if self._limited and not terminated:
-                self.truncated = True
-        return EnvironmentStep(cell, reward, self.terminated, self.truncated)
+        return EnvironmentStep(cell, paid, self.terminated, self.truncated)
 
     def run(self, actor: Actor, max_steps: int, stream: RandomStream, trajectory: Trajectory | None = None) -> int:
         """Act for ``max_steps`` steps or to the end of the episode; returns how many steps were taken.
 
         The same as `step` again and again, written out, because this loop is where all of the time goes.
         """
+        if self.discretisation.action_set.hold > 1 and not isinstance(actor, ObservationActor):
+            return self._run_held(actor, max_steps, stream, trajectory)
         env, choose, shape = self.env, actor.choose, self._shape
         step, index = env.step, self.discretisation.cells.index
         observation, cell, info = self.observations[0], self.cells[0], self.info
@@ -187,14 +196,30 @@ class SingleEnvironment(SteppedEnvironments):
         self.observations[0], self.cells[0], self.info = observation, cell, info
         return taken
 
+    def _run_held(
+        self, actor: Actor, max_steps: int, stream: RandomStream, trajectory: Trajectory | None = None
+    ) -> int:
+        """`run` where actions are held: a trajectory has one entry for each action that was chosen."""
+        before = self.steps
+        while self.steps - before < max_steps:
+            cell = self.cells[0]
+            number, action = actor.choose(self.observations[0], cell, stream)
+            taken = self.step(action, max_steps - (self.steps - before))
+            if trajectory is not None:
+                trajectory.append((cell, number, taken.reward))
+            if self.terminated or self.truncated:
+                break
+        return self.steps - before
+
     def go_to(self, actor: TargetActor, max_steps: int, stream: RandomStream) -> tuple[int, bool]:
         """Act until the actor's target is reached, it knows no way, or the episode ends; the steps, and arrival."""
         taken = 0
         while self.cells[0] != actor.target and taken < max_steps and not (self.terminated or self.truncated):
             if not actor.knows_way(self.cells[0]):
                 break
-            self.step(actor.choose(None, self.cells[0], stream)[1])
-            taken += 1
+            before = self.steps
+            self.step(actor.choose(None, self.cells[0], stream)[1], max_steps - taken)
+            taken += self.steps - before
         return taken, self.cells[0] == actor.target
 
     def restart_time_limits(self, index: int = 0) -> None:

@@ -352,7 +352,7 @@ def open_explored(
     resets = ResetModel.load(source / RESETS, cell_function=function)
     made = Discretisation.of_reset_model(resets)
     name = run.settings()["environment"] if environment is None else environment
-    world = GymWorld(name, cells=made.cells, actions=made.action_set.choices, seed=seed)
+    world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed)
     resets.check_world(world)
     return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})
 

@@ -252,6 +252,11 @@ class World(ABC):
         """Count steps that were taken elsewhere for this world: in a world that `opener` made, or by a learner."""
         raise NotImplementedError(f"{type(self).__name__} counts its own steps alone")
 
+    @property
+    def most_samples_a_step(self) -> int:
+        """How many samples `step` may take; more than one in a world that holds actions."""
+        return 1
+
     def refit(self, met: int, *, exhausted: bool, rewarded: bool) -> Integers | None:
         """Make states finer or coarser, if they can be and turn out to be too coarse or too fine.
 
