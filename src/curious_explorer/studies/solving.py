@@ -67,6 +67,7 @@ from curious_explorer.studies.solve_files import (
     open_agent,
     solve_folder,
 )
+from curious_explorer.studies.solve_report import write_report
 from curious_explorer.studies.solving_words import SUMMARY_KEYS, verdict
 from curious_explorer.studies.task_look import RewardLog, TaskLook, layouts_change, look_at_task
 from curious_explorer.validation import check_count, check_name, check_seed
@@ -449,6 +450,8 @@ class _Solving:
         }
         self._keep("evaluate", self.stages["evaluate"])
         summary = summarise(self.settings, self.stages, played, look, self.success_return, self.used)
+        self._progress(Progress("writing the report", self.used, ""))
+        write_report(self.folder, summary, self.stages, look)
         write_json(self.folder / SUMMARY_FILE, SUMMARY, summary)
 
     # Trainings ------------------------------------------------------------------------------------------------------

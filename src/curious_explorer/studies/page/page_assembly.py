@@ -32,7 +32,10 @@ class Part:
 
 
 def page_html(title: str, lead: str, links: Sequence[tuple[str, str]], body: str, parts: Sequence[Part]) -> str:
-    """The whole page; ``body`` holds the parts' sections in the order in which they are read."""
+    """The whole page; ``body`` holds the parts' sections in the order in which they are read.
+
+    Without parts it has no script.
+    """
     return fill(
         "template.html",
         title=escape(title),
@@ -41,9 +44,9 @@ def page_html(title: str, lead: str, links: Sequence[tuple[str, str]], body: str
         links="\n".join(f'<a href="#{anchor}">{escape(words)}</a>' for anchor, words in links),
         body=body,
         css=_read("page.css"),
-        plotly=require("plotly.offline").get_plotlyjs(),
+        plotly=require("plotly.offline").get_plotlyjs() if parts else "",
         data=json_in_html({part.name: part.data for part in parts}),
-        js="\n".join(_read(f"{name}.js") for name in ("common", *(part.name for part in parts))),
+        js="\n".join(_read(f"{name}.js") for name in ("common", *(part.name for part in parts))) if parts else "",
     )
 
 

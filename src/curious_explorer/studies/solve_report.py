@@ -1,0 +1,182 @@
+"""``report.html`` of a run of `solve`: what was chosen and why, what exploring saw, how learning went, and videos."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.gym.agents import Agent
+from curious_explorer.gym.cells import Env
+from curious_explorer.models.growing_model import GrowingModel
+from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
+from curious_explorer.storage import write_atomically
+from curious_explorer.studies.page.page_assembly import text_table
+from curious_explorer.studies.page.run_page import Section, film_of, picture, run_page, words
+from curious_explorer.studies.playing import environment_of, film
+from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
+from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, chosen_agent, open_agent
+from curious_explorer.studies.task_look import TaskLook
+
+REPORT_FILE, AGENT_VIDEO, WAY_VIDEO = "report.html", "agent.mp4", "way.mp4"
+FILMED_EPISODES, FILMED_WAYS = 3, 1
+
+
+def write_report(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> Path:
+    """Write the page, and the videos that it shows beside it."""
+    sections = [
+        Section("result", "Result", _result(summary)),
+        Section("agent", "The agent", _videos(folder, stages)),
+        Section("chosen", "What was chosen, and why", _chosen(folder, summary, stages, look)),
+    ]
+    if "explore" in stages:
+        sections.append(Section("exploring", "Exploring", _exploring(folder, stages)))
+    sections += [
+        Section("learning", "Learning", _learning(stages)),
+        Section("again", "How to do it again", _again(folder, summary)),
+    ]
+    title = f"{summary['environment']}: solve"
+    return write_atomically(folder / REPORT_FILE, run_page(title, str(summary["verdict"]), sections))
+
+
+def _result(summary: dict[str, Any]) -> str:
+    explored, first = summary["explored"], summary["first_reward"]
+    rows = {
+        "success": f"{summary['success']:.0%} of fresh episodes return more than {summary['success_return']:g}",
+        "mean return": f"{summary['return_mean']:.4g}",
+        "best return seen": f"{summary['return_best_seen']:.4g}",
+        "samples": f"{summary['samples']:,}, all stages and their evaluations",
+        "of the last episodes": f"{summary['evaluation_samples']:,} more, which only measure",
+        "explored": "not needed" if explored is None else f"{explored:,} samples",
+        "first reward": "never seen" if first is None else f"after {first:,} samples",
+    }
+    return text_table(("what", "how much"), rows, "Result")
+
+
+def _videos(folder: Path, stages: dict[str, Any]) -> str:
+    """The agent, and the way that exploring found, if they can be drawn and encoded."""
+    parts = [_video(folder, open_agent(folder, chosen_agent(folder)), AGENT_VIDEO, FILMED_EPISODES, "The agent")]
+    if stages.get("explore", {}).get("first_reward") is not None:
+        plan = open_agent(folder, {"kind": "plan", "folder": EXPLORATION})
+        what = "The way to the reward on the counts, by which roll-ins go"
+        parts.append(_video(folder, plan, WAY_VIDEO, FILMED_WAYS, what))
+    return "\n".join(parts)
+
+
+def _video(folder: Path, agent: Agent, name: str, episodes: int, what: str) -> str:
+    missing = None if importlib.util.find_spec("imageio_ffmpeg") else "the package imageio-ffmpeg is not installed"
+    env: Env | None = None
+    if missing is None:
+        try:
+            env = environment_of(folder, render_mode="rgb_array")
+        except (ValueError, TypeError) as error:
+            missing = f"the environment draws no pictures ({error})"
+    if env is None:
+        return words(f"{what}: no video, because {missing}.")
+    try:
+        played = film(env, agent, episodes, folder / name, seed=1_000)
+    except Exception as error:  # drawing is the environment's own code, and a run is not lost for want of it
+        return words(f"{what}: no video, because the environment could not be drawn ({type(error).__name__}: {error}).")
+    shown = ", ".join(f"{each:.4g}" for each in played.returns)
+    return f"<h3>{what}</h3>\n{film_of(folder / name, what)}\n{words(f'Returns: {shown}.')}"
+
+
+def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> str:
+    layout = stages["layout"]["layout"]
+    rows = {"layout": "none: resets begin the same task" if layout is None else f"{layout} in every episode"}
+    if look.layouts_change:
+        rows["layout"] += ", because every reset draws another; what was learned is for this layout"
+    rows["rewards"] = (
+        "come nearly everywhere, so a plain learner has something to learn from"
+        if look.pays_all_along
+        else f"rare: {look.often:.1%} of {look.steps:,} random steps paid anything of their own"
+    )
+    if look.price < 0.0:
+        rows["price"] = (
+            f"every step costs {-look.price:g}; while exploring and learning from its starts it is paid back"
+        )
+    plain = stages["plain"]
+    rows["a plain learner"] = (
+        f"met something to learn from in {plain['times']} of {plain['episodes']:,} episodes, and "
+        + ("was left to learn" if plain["goes_on"] else "was stopped")
+    )
+    explored = stages.get("explore")
+    if explored is not None:
+        rows["cells"] = " ".join([explored["cells_are"] + ".", *explored["notes"]])
+        rows["actions"] = str(explored["actions"])
+        if explored["distance"] is not None:
+            rows["distance"] = f"{explored['distance']} steps from the start to the reward, by ways that were seen"
+    for name in (PLAIN, LEARNING):
+        path = folder / name / TRAINING_FILE
+        if path.is_file():
+            asked = json.loads(path.read_bytes())["settings"]
+            shown = ("algorithm", "samples", "num_envs", "reward_scale", "price", "hyperparameters", "starts")
+            rows[f"settings, {name}"] = "; ".join(f"{key} {asked[key]}" for key in shown if key in asked)
+    head = ["agent", "success", "mean return"]
+    compared = {
+        _agent_words(each): f"{each['success']:.0%} of episodes, mean return {each['return_mean']:.4g}"
+        for each in stages["choose"]["measured"]
+    }
+    text = text_table(("what", "chosen"), rows, "What was chosen")
+    if compared:
+        text += "\n<h3>Agents compared</h3>\n" + text_table((head[0], "worth"), compared, "Agents compared")
+    return text
+
+
+def _agent_words(candidate: dict[str, Any]) -> str:
+    if candidate["kind"] == "plan":
+        return "the plan on the counts"
+    how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
+    return f"the network, {candidate['which']}, {how}"
+
+
+def _exploring(folder: Path, stages: dict[str, Any]) -> str:
+    explored = stages["explore"]
+    exploration = Exploration.load(folder / EXPLORATION)
+    first = explored["first_reward"]
+    found = "no reward was seen" if first is None else f"the first reward was seen after {first:,}"
+    sentence = f"{explored['samples']:,} samples met {explored['cells']:,} cells; {found}."
+    if explored["complete"]:
+        sentence += " It stopped by itself: nothing is left to which it knows a way."
+    parts = [words(sentence), picture(draw_growth(explored["growth"], first), "Cells met against samples")]
+    if isinstance(exploration.model, GrowingModel):
+        parts.append(words("Every cell between the start and the reward; the shortest way is the diagonal."))
+        parts.append(picture(draw_between(exploration.model), "Cells by their steps from the start and to the reward"))
+    return "\n".join(parts)
+
+
+def _learning(stages: dict[str, Any]) -> str:
+    curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn") if name in stages}
+    before = {"plain": stages["look"]["samples"]}
+    before["learn"] = before["plain"] + stages["plain"]["samples"] + stages.get("explore", {}).get("samples", 0)
+    parts = [picture(draw_learning(curves, before), "Returns from the environment's own start against samples")]
+    learned = stages.get("learn")
+    if learned is not None:
+        parts.append(words(f"{learned['roll_ins']:,} of its samples were steps of roll-ins."))
+    if learned is not None and learned["starts"] is not None:
+        at = learned["starts"]
+        parts.append(
+            words(
+                f"Starts moved to {at['level']:.0f} of {at['farthest']:.0f} steps from the reward, over "
+                f"{at['episodes']:,} episodes; of the last ones from the environment's own start "
+                f"{at['own_success']:.0%} succeeded."
+            )
+        )
+    return "\n".join(parts)
+
+
+def _again(folder: Path, summary: dict[str, Any]) -> str:
+    asked = summary["settings"]["asked"]
+    command = f"curious-explorer solve {asked['environment']} --samples {asked['samples']} --seed {asked['seed']}"
+    for name in ("algorithm", "success_return", "cells", "layout"):
+        if asked[name] is not None:
+            command += f" --{name.replace('_', '-')} {asked[name]}"
+    return words(
+        command,
+        f"curious-explorer play {folder}",
+        f"In Python: curious_explorer.load_policy({str(folder)!r})(observation) is an action.",
+        "model.zip in the folder of a training is Stable-Baselines3's own format, vecnormalize.pkl what it saw "
+        "observations by; TensorBoard's logs are in tensorboard/.",
+    )
