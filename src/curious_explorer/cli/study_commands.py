@@ -59,7 +59,7 @@ def reproduce(
     from rich.console import Console
 
     from curious_explorer.studies.paper_experiments import Study
-    from curious_explorer.studies.reproduction import QUICK_SEEDS, reproduce
+    from curious_explorer.studies.reproduction import QUICK_SEEDS, RUNS, reproduce
 
     study = Study(
         preset=preset,
@@ -71,7 +71,10 @@ def reproduce(
     chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     console, many = Console(), len(study.jobs)
     runs = f"{len(study.experiments)} experiments, {study.seeds} seeds each: {many} runs"
-    console.print(f"{runs} into {out}. {FIRST_TIME}", markup=False)
+    there = sum(RUNS.path(out, job).exists() for job in study.jobs)
+    words = f"{runs} into {out}. "
+    words += FIRST_TIME if there == 0 else f"{there} of them are there already."
+    console.print(words, markup=False)
     texts = ("{task.description}", DONE, "{task.fields[finished]}", "{task.fields[speed]}")
     began, samples, runs_of = time.perf_counter(), 0, Counter[str]()
 

@@ -151,7 +151,7 @@ def _prepare(ax: Axes, places: Floats, title: str | None) -> None:
     ax.set_aspect("equal")
     ax.set_axis_off()
     if title is not None:
-        ax.set_title(title, fontsize=9.0, parse_math=False, pad=3.0)
+        ax.set_title(title, fontsize=9.0, parse_math=False, pad=3.0, y=1.0)  # where it is, so that nothing searches
 
 
 def _inches_per_unit(ax: Axes) -> float:
@@ -325,7 +325,7 @@ def _draw_states(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float, fills: F
 
 def _add(ax: Axes, patch: Any, gid: str) -> None:
     patch.set_gid(gid)
-    ax.add_patch(patch)
+    ax.add_artist(patch)  # `add_patch` would look for its extent, which takes longer than all else; limits are set
 
 
 def _draw_labels(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float, fills: Floats | None) -> None:
@@ -340,7 +340,7 @@ def _draw_labels(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float, fills: F
     if common < SMALLEST_FONT:
         return
     for state in np.flatnonzero(is_inside):
-        dark = fills is not None and _luminance(fills[state]) < 0.45
+        dark = fills is not None and is_dark(fills[state])
         colour = "white" if dark else INK
         _write(ax, places[state], shown[state], min(common, fits[state]), colour, "center_baseline")
     outside = np.flatnonzero(~is_inside)
@@ -370,8 +370,10 @@ def _width_of(shown: str) -> float:
         return 1e-3
     # As text, not as mathematics: a name may contain a dollar sign.
     path = TextPath((0.0, 0.0), shown.replace("$", r"\$"), size=10.0, prop=FontProperties())
-    return max(1e-3, float(path.get_extents().width) / 10.0) if len(path.vertices) else 0.3 * len(shown)
+    # Corners of curves lie a little outside of them: wide enough, and much faster than their exact extent.
+    return max(1e-3, float(np.ptp(path.vertices[:, 0])) / 10.0) if len(path.vertices) else 0.3 * len(shown)
 
 
-def _luminance(colour: Floats) -> float:
-    return float(np.dot(colour[:3], (0.299, 0.587, 0.114)))
+def is_dark(colour: Floats) -> bool:
+    """Whether names on this colour have to be white."""
+    return float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < 0.45

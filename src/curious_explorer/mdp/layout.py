@@ -12,11 +12,10 @@ state number; names play no part.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from itertools import pairwise
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from curious_explorer.arrays import Floats, Integers, Mask
 
@@ -62,8 +61,9 @@ def edges_of(mdp: FiniteMDP) -> Edges:
     return Edges(tail[shown], head[shown], probability[shown], strongest[shown], has_reverse[shown])
 
 
+@lru_cache(maxsize=16)  # figures, video and page show the same graphs
 def layout_states(mdp: FiniteMDP) -> Floats:
-    """The position of each state, shape (S, 2); neighbours are about 1 apart, the start is at the left."""
+    """The position of each state, shape (S, 2), read-only; neighbours are about 1 apart, the start is at the left."""
     import networkx  # takes a quarter of a second, and only drawings need it
 
     edges = edges_of(mdp)
@@ -98,30 +98,41 @@ def layout_states(mdp: FiniteMDP) -> Floats:
     stretch = float(np.clip(0.8 * np.ptp(positions[:, 1]) / LANE_SPACING / len(columns), 1.0, 2.5))
     positions[:, 0] *= stretch
     _place_apart(positions, np.setdiff1d(np.arange(mdp.num_states), reached), width=round(len(columns) * stretch))
+    positions.flags.writeable = False
     return positions
+
+
+class Links(NamedTuple):
+    """The arrows between two neighbouring layers, either way, without doubles."""
+
+    left: Integers
+    right: Integers
+    weight: Floats
+    """2 where there are arrows both ways."""
 
 
 def _order_layers(layers: list[Integers], edges: Edges, num_states: int) -> list[Integers]:
     """The states of each layer from top to bottom, with few crossings between neighbouring layers."""
-    ends = (np.concatenate([edges.tail, edges.head]), np.concatenate([edges.head, edges.tail]))
-    links = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(num_states, num_states))
+    links = _links(layers, edges, num_states)
     place = np.zeros(num_states)  # as a part of the height
     for states in layers:
         place[states] = (np.arange(len(states)) + 0.5) / len(states)
     order = list(layers)
-    best, fewest = list(order), _crossings(order, links)
+    best, fewest = list(order), _crossings(links, place)
     for sweep in range(SWEEPS):
         if fewest == 0:
             break
         step = 1 if sweep % 2 == 0 else -1
         for level in range(len(order))[::step][1:]:
-            states, before = order[level], order[level - step]
-            towards = links[states][:, before]
-            degree = towards.sum(axis=1)
-            mean = (towards @ place[before]) / np.maximum(degree, 1.0)
+            states = order[level]
+            between = links[level - 1] if step == 1 else links[level]
+            here, before = (between.right, between.left) if step == 1 else (between.left, between.right)
+            degree = np.bincount(here, between.weight, minlength=num_states)[states]
+            total = np.bincount(here, between.weight * place[before], minlength=num_states)[states]
+            mean = total / np.maximum(degree, 1.0)
             order[level] = states[np.argsort(np.where(degree > 0, mean, place[states]), kind="stable")]
             place[order[level]] = (np.arange(len(states)) + 0.5) / len(states)
-        crossings = _crossings(order, links)
+        crossings = _crossings(links, place)
         if crossings < fewest:
             best, fewest = list(order), crossings
     upside_down = [states[::-1] for states in best]
@@ -129,15 +140,33 @@ def _order_layers(layers: list[Integers], edges: Edges, num_states: int) -> list
     return min(best, upside_down, key=lambda order: sum(int((np.diff(states) < 0).sum()) for states in order))
 
 
-def _crossings(order: list[Integers], links: sparse.csr_array) -> int:
+def _links(layers: list[Integers], edges: Edges, num_states: int) -> list[Links]:
+    """The links between each layer and the next."""
+    level = np.full(num_states, -2)
+    for number, states in enumerate(layers):
+        level[states] = number
+    ahead = level[edges.head] == level[edges.tail] + 1
+    back = level[edges.tail] == level[edges.head] + 1
+    left = np.concatenate([edges.tail[ahead], edges.head[back]])
+    right = np.concatenate([edges.head[ahead], edges.tail[back]])
+    pairs, many = np.unique(np.stack([left, right]), axis=1, return_counts=True)
+    of_level = level[pairs[0]]
+    found = []
+    for number in range(len(layers) - 1):
+        these = of_level == number
+        found.append(Links(pairs[0, these], pairs[1, these], many[these].astype(np.float64)))
+    return found
+
+
+def _crossings(links: list[Links], place: Floats) -> int:
     """How many pairs of arrows between neighbouring layers cross."""
     crossings = 0
-    for left, right in pairwise(order):
-        between = sparse.coo_array(links[left][:, right])
-        seen: list[int] = []
-        for end in between.col[np.lexsort((between.col, between.row))].tolist():
-            crossings += len(seen) - bisect_right(seen, end)
-            insort(seen, end)
+    for left, right, _ in links:
+        begin, end = place[left], place[right]
+        seen: list[float] = []
+        for height in end[np.lexsort((end, begin))].tolist():
+            crossings += len(seen) - bisect_right(seen, height)
+            insort(seen, height)
     return crossings
 
 

@@ -24,6 +24,8 @@ WITH_CE, WITHOUT_CE = "#15803d", "#b91c1c"
 """Green and red, as in the paper, dark enough to be told apart from the paper's white."""
 FAINT = "#64748b"
 DOTS_PER_INCH = 200
+QUICK_PNG = 3
+"""How hard to compress: 6, the default, takes half as long again and leaves these files no smaller."""
 MOST_BARS = 300
 NEVER_VISITED = "#f1f5f9"
 
@@ -57,7 +59,8 @@ def save_figure(figure: Figure, stem: Path, *, pdf: bool = True, dpi: float | No
     for ending, extra in metadata.items():
         buffer = io.BytesIO()
         with rc_context({"pdf.fonttype": 42}):
-            figure.savefig(buffer, format=ending, metadata=extra, dpi="figure" if dpi is None else dpi)
+            options: dict[str, Any] = {"pil_kwargs": {"compress_level": QUICK_PNG}} if ending == "png" else {}
+            figure.savefig(buffer, format=ending, metadata=extra, dpi="figure" if dpi is None else dpi, **options)
         figure.set_layout_engine("none")  # it has found its places; finding them again would take as long as drawing
         saved.append(write_atomically(stem.with_name(f"{stem.name}.{ending}"), buffer.getvalue()))
     return saved

@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from curious_explorer import __version__
@@ -46,6 +47,12 @@ FIGURE_BETAS = {"cct/10/reinforce": 1.0 / 120}
 SCHEDULES = {"linear": linear, "paper": paper_linear}
 
 
+@lru_cache(maxsize=64)
+def _mdp(environment: str, depth: int, seed: int) -> FiniteMDP:
+    """The same object for all optimizers, so that what is found out about it is found once."""
+    return ENVIRONMENTS[environment](depth, permute_actions=seed)
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment of the grid; its name, such as ``dcl/20/trpo``, is how results call it."""
@@ -72,7 +79,7 @@ class Experiment:
 
     def mdp(self, seed: int) -> FiniteMDP:
         """The experiment's MDP; action labels are permuted from the seed."""
-        return ENVIRONMENTS[self.environment](self.depth, permute_actions=seed)
+        return _mdp(self.environment, self.depth, seed)
 
     def best_return(self, gamma: float) -> float:
         """The best return as the paper plots it: discounted on CCT, undiscounted on the lock, where it is 1.

@@ -15,6 +15,7 @@ paper. By learning episodes, as in the paper, and by samples, where the green le
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,7 @@ from curious_explorer.studies.paper_run import ExperimentRun
 from curious_explorer.studies.runner import safe_name
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -45,6 +47,9 @@ LARGEST_UNIT = 0.62
 """Inches between neighbouring states."""
 PANEL_TITLE, FIGURE_TITLE, BAR_ROOM = 0.25, 0.35, 0.55
 """Inches above each panel, above all, and below all."""
+LEGEND_ROOM, AXIS_SIDE, BAR_SIDE, LETTER = 0.25, 0.55, 0.65, 0.052
+"""Inches above all panels for their legend, beside axes at the left and for a colour bar at the right, and of a letter
+of a state's name."""
 SHARE_LABEL = "visits so far, as a share of the threshold"
 MOST_LABELS = 40
 
@@ -90,8 +95,15 @@ def draw_figure(job: FigureJob) -> None:
         from curious_explorer.studies.video import write_video
 
         write_video(job.folder / f"{job.name}.mp4", job.results)
-    else:
+        return
+    # All that Matplotlib makes is needed until the file is written; looking for garbage among it takes an eighth more.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
         save_figure(make_figure(job), job.folder / job.name)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def make_figure(job: FigureJob) -> Figure:
@@ -107,7 +119,9 @@ def make_figure(job: FigureJob) -> Figure:
         figure: Figure = axes.figure  # type: ignore[assignment]
         return figure
     title = f"Curious Explorer with {experiment.title}"
-    return draw_evolution(result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, title=title)
+    return draw_evolution(
+        result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, heading=title
+    )
 
 
 def draw_evolution(
@@ -117,33 +131,32 @@ def draw_evolution(
     thresholds: Floats,
     shown: Sequence[int],
     *,
-    title: str | None = None,
+    heading: str | None = None,
 ) -> Figure:
     """The MDP's graph at some rounds, counted from 1, one under the other."""
+    from matplotlib import colormaps
+
+    from curious_explorer.mdp.repeated_drawing import RepeatedDrawing
+
     shares = reached_shares(visited, poorly_visited, thresholds)
     places = layout_states(mdp)
     width, height = np.ptp(places, axis=0) + 2.0
     unit = min(LARGEST_UNIT, PAGE_WIDTH / width)
     row = max(0.4, unit * height) + PANEL_TITLE
-    top = 0.0 if title is None else FIGURE_TITLE
+    top = 0.0 if heading is None else FIGURE_TITLE
     whole = row * len(shown) + top + BAR_ROOM
     # Places are known, so nothing has to search for them.
     figure = new_figure(unit * width, whole, layout=None)
-    if title is not None:
-        figure.suptitle(title, fontsize=10, y=1.0 - 0.1 / whole, va="top", parse_math=False)
+    if heading is not None:
+        figure.suptitle(heading, fontsize=10, y=1.0 - 0.1 / whole, va="top", parse_math=False)
+    colours = colormaps["RdYlGn"]
+    graph = RepeatedDrawing(mdp, (unit * width, row - PANEL_TITLE), figure.dpi, places)
     for panel, number in enumerate(shown):
         poor = int(poorly_visited[number - 1].sum())
         bottom = whole - top - row * (panel + 1)
-        draw_mdp(
-            mdp,
-            ax=figure.add_axes((0.0, bottom / whole, 1.0, (row - PANEL_TITLE) / whole)),
-            values=shares[number - 1],
-            vmin=0.0,
-            vmax=1.0,
-            colorbar=False,
-            positions=places,
-            title=f"round {number}: {poor} of {mdp.num_states} states poorly visited",
-        )
+        ax = figure.add_axes((0.0, bottom / whole, 1.0, (row - PANEL_TITLE) / whole))
+        title = f"round {number}: {poor} of {mdp.num_states} states poorly visited"
+        graph.draw(ax, colours(shares[number - 1]), title)
     _draw_bar(figure, whole)
     return figure
 
@@ -161,16 +174,52 @@ def _draw_bar(figure: Figure, height: float) -> None:
 
 def draw_scatter(results: Sequence[ExperimentResults]) -> Figure:
     """One panel for each experiment, the first run of each."""
-    return _panels(results, 2.6, _draw_resets)
+    longest = max(len(name) for result in results for name in result.mdp.state_names)
+    room = min(LETTER * longest, 1.0) + 0.1  # names stand upright under the panel
+    return _panels(results, 2.0 + room, room, BAR_SIDE, _draw_resets)
 
 
 def _panels(
-    results: Sequence[ExperimentResults], height: float, draw: Callable[[Axes, ExperimentResults], None]
+    results: Sequence[ExperimentResults],
+    height: float,
+    below: float,
+    right: float,
+    draw: Callable[[Axes, ExperimentResults], None],
 ) -> Figure:
-    """A panel for each experiment, so many inches high, one under the other."""
-    figure = new_figure(PAGE_WIDTH, height * len(results))
+    """A panel for each experiment, one under the other, and one legend above all of them, off the curves.
+
+    Places are given in inches: to have Matplotlib look for them takes longer than drawing.
+
+    Args:
+        results: one a panel.
+        height: of a panel, with its title and what stands below it.
+        below: how much of that is needed below its axes.
+        right: inches beside its axes.
+        draw: draws a panel.
+    """
+    whole = height * len(results) + LEGEND_ROOM
+    figure = new_figure(PAGE_WIDTH, whole, layout=None)
+    across = PAGE_WIDTH - AXIS_SIDE - right
+    entries: dict[str, Artist] = {}
     for panel, result in enumerate(results):
-        draw(figure.add_subplot(len(results), 1, panel + 1), result)
+        bottom = height * (len(results) - 1 - panel) + below
+        up = height - below - PANEL_TITLE
+        ax = figure.add_axes((AXIS_SIDE / PAGE_WIDTH, bottom / whole, across / PAGE_WIDTH, up / whole))
+        draw(ax, result)
+        ax.yaxis.set_label_coords(-0.65 * AXIS_SIDE / across, 0.5)
+        ax.xaxis.set_label_coords(0.5, -0.22 / up)
+        entries |= dict(reversed(entry) for entry in zip(*ax.get_legend_handles_labels(), strict=True))
+    figure.legend(
+        entries.values(),
+        entries.keys(),
+        fontsize=7.5,
+        loc="upper left",
+        bbox_to_anchor=(AXIS_SIDE / PAGE_WIDTH, 1.0 - 0.04 / whole),
+        borderaxespad=0.0,
+        borderpad=0.0,
+        frameon=False,
+        ncols=len(entries),
+    )
     return figure
 
 
@@ -191,24 +240,31 @@ def _draw_resets(ax: Axes, result: ExperimentResults) -> None:
     # The start holds half of every mu_n; on a linear scale it would press everything else flat.
     ax.set_yscale("symlog", linthresh=uniform / 4)
     ax.set_ylim(0.0, 1.0)
+    ax.set_xlim(-0.02 * states - 0.5, 1.02 * states - 0.5)
     names = result.mdp.state_names
     every = max(1, -(-states // MOST_LABELS))
     ax.set_xticks(range(0, states, every), [names[s] for s in range(0, states, every)], rotation=90, parse_math=False)
     quiet(ax)
     ax.tick_params(axis="x", labelsize=5.5)
-    ax.set_ylabel(r"$\mu_n(s)$", fontsize=8)
-    ax.set_title(f"{result.experiment.title}, seed {result.first.seed}", fontsize=9, loc="left", parse_math=False)
-    ax.legend(fontsize=6.5, loc="upper right", frameon=False, ncols=2)
+    ax.set_ylabel("μₙ(s)", fontsize=8)
+    _title(ax, f"{result.experiment.title}, seed {result.first.seed}")
     bar = ax.figure.colorbar(
-        ScalarMappable(norm, colours), ax=ax, pad=0.01, fraction=0.03, ticks=MaxNLocator(integer=True)
+        ScalarMappable(norm, colours),
+        cax=ax.inset_axes((1.01, 0.0, 0.02, 1.0)),
+        ticks=MaxNLocator(integer=True),
     )
     bar.set_label("round n", fontsize=7)
     bar.ax.tick_params(labelsize=6, length=2)
 
 
+def _title(ax: Axes, text: str) -> None:
+    """A title over the left end of the axes; where it stands is said, so that nothing has to search for it."""
+    ax.set_title(text, fontsize=9, loc="left", y=1.0, pad=4.0, parse_math=False)
+
+
 def draw_returns(results: Sequence[ExperimentResults], axis: str) -> Figure:
     """One panel for each experiment; ``axis`` is a key of `AXES`."""
-    return _panels(results, 2.1, partial(_draw_returns, axis=axis))
+    return _panels(results, 2.1, 0.42, 0.1, partial(_draw_returns, axis=axis))
 
 
 def _draw_returns(ax: Axes, result: ExperimentResults, axis: str) -> None:
@@ -231,5 +287,4 @@ def _draw_returns(ax: Axes, result: ExperimentResults, axis: str) -> None:
     ax.set_ylabel(f"return, {result.kind_of_return}", fontsize=7.5)
     ax.set_xlabel(AXES[axis], fontsize=7.5)
     many = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
-    ax.set_title(f"{result.experiment.title}, {many}", fontsize=9, loc="left", parse_math=False)
-    ax.legend(fontsize=6.5, frameon=False, loc="center right" if axis == "episodes" else "center")
+    _title(ax, f"{result.experiment.title}, {many}")

@@ -11,7 +11,7 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,11 @@ WIDTH, HEIGHT = 1280, 720
 """Even, as the yuv420p pixel format wants them."""
 TITLE_HEIGHT, BARS_HEIGHT = 90, 200
 MARGIN = 40
+SCALE_WIDTH = 220
+SMALLEST_LETTERS = 7.0
+"""Points, of the names in the graph: ten pixels."""
+LOWEST, HIGHEST = 0.12, 0.88
+"""Not the darkest ends of the colours: names have to be read on them."""
 DOTS_PER_INCH = 100
 OUTPUT_RATE = 2
 """Frames a second in the file; every picture is repeated, because some players stumble over one frame a second."""
@@ -84,16 +89,21 @@ def experiment_frames(result: ExperimentResults) -> Iterator[Pixels]:
     from matplotlib import colormaps
     from PIL import Image
 
-    canvas = GraphCanvas(result.mdp)
-    # Not the darkest ends: names have to be read on them.
-    colours = colormaps["RdYlGn"](0.12 + 0.76 * result.shares)[..., :3]
+    canvas, same = _canvas(result.mdp), _what_all_rounds_share(result)
+    colours = colormaps["RdYlGn"](LOWEST + (HIGHEST - LOWEST) * result.shares)[..., :3]
     for n in range(len(result.mu)):
-        frame = np.full((HEIGHT, WIDTH, 3), 255, dtype=np.uint8)
+        frame = same.copy()
         frame[TITLE_HEIGHT : HEIGHT - BARS_HEIGHT] = canvas.coloured(colours[n])
         picture = Image.fromarray(frame)
-        _write_title(picture, result, n)
+        _write_round(picture, result, n)
         _draw_bars(picture, result.mu[n], colours[n])
         yield np.asarray(picture)
+
+
+@lru_cache(maxsize=16)
+def _canvas(mdp: FiniteMDP) -> GraphCanvas:
+    """One for each MDP, which several experiments share."""
+    return GraphCanvas(mdp)
 
 
 class GraphCanvas:
@@ -111,19 +121,23 @@ class GraphCanvas:
         white = [patch for patch in ax.patches if str(patch.get_gid()).startswith("state-")]
         for patch in white:
             patch.set_facecolor("white")
+        for text in ax.texts:  # sizes are meant for paper
+            text.set_fontsize(max(text.get_fontsize(), SMALLEST_LETTERS))
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
-        self._white = np.asarray(pixels)[..., :3].astype(np.float64)
+        self._white = np.asarray(pixels)[..., :3].copy()
         centres = ax.transData.transform(places)
         rim = ax.transData.transform(places[0] + (RADIUS, 0.0))[0] - centres[0][0]
-        self._discs = [_disc(x, height - y, rim) for x, y in centres]
+        discs = [_disc(x, height - y, rim) for x, y in centres]
+        rows, columns = (np.concatenate(axis) for axis in zip(*discs, strict=True))
+        self._inside = (rows, columns)
+        self._state = np.repeat(np.arange(len(discs)), [len(disc[0]) for disc in discs])
 
     def coloured(self, colours: Floats) -> Pixels:
         """The graph with these colours, shape (S, 3)."""
         pixels = self._white.copy()
-        for disc, colour in zip(self._discs, colours, strict=True):
-            pixels[disc] *= colour
-        return pixels.astype(np.uint8)
+        pixels[self._inside] = self._white[self._inside] * colours[self._state]
+        return pixels
 
 
 def _disc(x: float, y: float, radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -143,14 +157,33 @@ def _font(size: int) -> Any:
     return ImageFont.truetype(font_manager.findfont("DejaVu Sans"), size)
 
 
-def _write_title(picture: Any, result: ExperimentResults, n: int) -> None:
+def _what_all_rounds_share(result: ExperimentResults) -> Pixels:
+    """The title, what the colours mean, and what the bars are."""
+    from matplotlib import colormaps
+    from PIL import Image, ImageDraw
+
+    frame = np.full((HEIGHT, WIDTH, 3), 255, dtype=np.uint8)
+    left, top = WIDTH - MARGIN - SCALE_WIDTH, 24
+    shades = colormaps["RdYlGn"](np.linspace(LOWEST, HIGHEST, SCALE_WIDTH))[:, :3]
+    frame[top : top + 14, left : left + SCALE_WIDTH] = 255.0 * shades
+    picture = Image.fromarray(frame)
+    draw = ImageDraw.Draw(picture)
+    draw.text((MARGIN, 18), f"Curious Explorer: {result.experiment.title}", font=_font(28), fill=INK)
+    for x, text, anchor in ((left, "0", "la"), (left + SCALE_WIDTH, "1", "ra")):
+        draw.text((x, top + 18), text, font=_font(14), fill=INK, anchor=anchor)
+    draw.text((left + SCALE_WIDTH / 2, top + 18), "visits, of the threshold", font=_font(14), fill=INK, anchor="ma")
+    words = "resets mu_n(s) by state; lines: uniform and half of it; bars end at five times uniform"
+    draw.text((MARGIN, HEIGHT - BARS_HEIGHT + 4), words, font=_font(15), fill=INK)
+    return np.asarray(picture)
+
+
+def _write_round(picture: Any, result: ExperimentResults, n: int) -> None:
     from PIL import ImageDraw
 
     draw = ImageDraw.Draw(picture)
     run = result.first
     poor, states = int(run.poorly_visited[n].sum()), run.poorly_visited.shape[1]
-    draw.text((MARGIN, 18), f"Curious Explorer: {result.experiment.title}", font=_font(28), fill=INK)
-    words = f"round {n + 1} of {len(run.visited)}: {poor} of {states} states poorly visited (red)"
+    words = f"round {n + 1} of {len(run.visited)}: {poor} of {states} states below the threshold"
     draw.text((MARGIN, 56), words, font=_font(20), fill=FAINT if poor == 0 else INK)
     done = (WIDTH - 2 * MARGIN) * (n + 1) / len(run.visited)
     draw.rectangle((MARGIN, 4, MARGIN + done, 8), fill=GREEN)
@@ -171,5 +204,3 @@ def _draw_bars(picture: Any, mu: Floats, colours: Floats) -> None:
     for share, colour in ((0.2, GREEN), (0.1, FAINT)):
         y = floor - room * share
         draw.line((MARGIN, y, WIDTH - MARGIN, y), fill=colour, width=2)
-    words = "resets mu_n(s) by state; lines: uniform and half of it; bars end at five times uniform"
-    draw.text((MARGIN, HEIGHT - BARS_HEIGHT + 4), words, font=_font(15), fill=INK)
