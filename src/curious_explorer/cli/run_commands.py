@@ -141,7 +141,9 @@ def train(
             "spread or uniform over the cells that were counted, or mixture: the reset model as it is weighed."
         ),
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="ppo, a2c, trpo, recurrent-ppo, dqn or sac.")] = "ppo",
+    algorithm: Annotated[
+        str, typer.Option(help="ppo, a2c, trpo, recurrent-ppo, dqn, sac, or a rival: rnd, noveld, counts.")
+    ] = "ppo",
     samples: Annotated[int, typer.Option(help="Steps in all, roll-ins included; never exceeded.")] = 300_000,
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/train"),
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.")] = 8,

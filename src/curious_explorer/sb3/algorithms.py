@@ -20,10 +20,17 @@ TRAINABLE = ALGORITHMS | {
     "dqn": ("stable_baselines3", "DQN"),
     "sac": ("stable_baselines3", "SAC"),
     "recurrent-ppo": ("sb3_contrib", "RecurrentPPO"),
+    "rnd": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithDistillation"),
+    "noveld": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithNoveltyDifference"),
+    "counts": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithCounts"),
 }
 """What `train` and `solve` know beside."""
 OFF_POLICY = ("dqn", "sac")
 RECURRENT = ("recurrent-ppo",)
+WITH_BONUS = ("rnd", "noveld", "counts")
+"""PPO with a bonus for what is new; see `intrinsic_ppo`."""
+ON_POLICY = (*ALGORITHMS, *WITH_BONUS)
+"""Those whose actor is a multilayer perceptron of our kind."""
 NETWORK_SETTINGS = ("net_arch", "activation_fn")
 """What is told to the network and not to the algorithm."""
 ACTIVATION_NAMES = {"tanh": "Tanh", "relu": "ReLU"}

@@ -22,10 +22,11 @@ from curious_explorer.resets.moving_starts import MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import starts_of
 from curious_explorer.sb3.algorithms import (
-    ALGORITHMS,
     OFF_POLICY,
+    ON_POLICY,
     RECURRENT,
     ROLLOUT,
+    WITH_BONUS,
     network_policy,
     quiet_logger,
     spawned_seed,
@@ -99,7 +100,7 @@ class Learner:
     def _policy_class(self) -> Any:
         from curious_explorer.sb3.sb3_rollouts import RolloutPolicy  # it needs Stable-Baselines3
 
-        if self.view.kind == PERCEPTRON and self._settings.algorithm in ALGORITHMS:
+        if self.view.kind == PERCEPTRON and self._settings.algorithm in ON_POLICY:
             return RolloutPolicy
         return f"{self.view.kind}{'Lstm' if self._settings.algorithm in RECURRENT else ''}Policy"
 
@@ -140,7 +141,7 @@ class Learner:
 
     def network_policy(self) -> NetworkPolicy | None:
         """The actor as weights and plain data; None for one that is no multilayer perceptron of our kind."""
-        if self.view.kind != PERCEPTRON or self._settings.algorithm not in ALGORITHMS:
+        if self.view.kind != PERCEPTRON or self._settings.algorithm not in ON_POLICY:
             return None
         return network_policy(self.model.policy, *self._spaces, self._normalizer)
 
@@ -195,6 +196,8 @@ class Learner:
             seen = _statistics(self._normalizer)
             tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
             plain["seen"] = float(seen.count)
+        if self._settings.algorithm in WITH_BONUS:
+            tensors |= {f"bonus.{name}": tensor for name, tensor in self.model.bonus_state().items()}
         if self.starts is not None:
             plain["starts"] = self.starts.state()
         return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
@@ -216,6 +219,8 @@ class Learner:
             seen = _statistics(self._normalizer)
             seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
             seen.count = float(plain["seen"])
+        if self._settings.algorithm in WITH_BONUS:
+            self.model.restore_bonus(_named(tensors, "bonus."))
         if self.starts is not None:
             self.starts.restore(plain["starts"])
         self.model.num_timesteps = int(plain["learning_steps"])

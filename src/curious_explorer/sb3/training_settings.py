@@ -20,6 +20,7 @@ from curious_explorer.sb3.algorithms import (
     OFF_POLICY,
     ROLLOUT,
     TRAINABLE,
+    WITH_BONUS,
     algorithm_class,
     largest_divisor,
     network_arguments,
@@ -116,14 +117,15 @@ class TrainingSettings:
     def arguments(self) -> dict[str, Any]:
         """The arguments of the algorithm: our defaults, and over them the hyperparameters given."""
         defaults: dict[str, Any] = {}
+        clipped = self.algorithm in ("ppo", *WITH_BONUS)
         if self.algorithm in OFF_POLICY:
             defaults = {"buffer_size": 100_000, "learning_starts": 1_000}
             # As many gradient steps for a step as in one environment: one in four for DQN, one for SAC.
             defaults["gradient_steps"] = self.num_envs if self.algorithm == "dqn" else -1
         elif self.algorithm != "a2c":
             defaults = {"n_steps": max(8, ROLLOUT // self.num_envs)}
-        arguments = defaults | (PPO if self.algorithm == "ppo" else {}) | dict(self.hyperparameters)
-        if self.algorithm == "ppo" and "batch_size" not in self.hyperparameters:
+        arguments = defaults | (PPO if clipped else {}) | dict(self.hyperparameters)
+        if clipped and "batch_size" not in self.hyperparameters:
             arguments["batch_size"] = largest_divisor(arguments["n_steps"] * self.num_envs, PPO["batch_size"])
         network = {name: arguments.pop(name) for name in NETWORK_SETTINGS if name in arguments}
         return arguments | ({"policy_kwargs": network_arguments(network)} if network else {})
