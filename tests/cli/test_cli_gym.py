@@ -290,9 +290,10 @@ def test_train_from_resets_counts_every_step(tmp_path, resets):
     np.testing.assert_allclose(ours - ours.mean(1, keepdims=True), theirs - theirs.mean(1, keepdims=True), atol=1e-5)
 
 
-def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, resets, monkeypatch, capsys):
+@pytest.mark.parametrize("algorithm", ["ppo", "rnd"])
+def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, resets, monkeypatch, capsys, algorithm):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
-    words = [*TRAIN, *SMALL, "--reset-model", resets / "reset_model"]
+    words = [*TRAIN, *SMALL, "--reset-model", resets / "reset_model", "--algorithm", algorithm]
     call(*words, "--out", whole)
     from curious_explorer.sb3 import training as run
 
