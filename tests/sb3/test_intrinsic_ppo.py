@@ -61,7 +61,7 @@ def test_advantages_of_a_bonus_do_not_end_with_episodes():
 def test_the_error_of_what_was_learned_falls_and_of_what_was_not_stays():
     torch.manual_seed(0)
     novelty = Distillation(9, 1)
-    seen, following = rollout([0, 1, 2, 3, 2, 1] * 40)
+    _, following = rollout([0, 1, 2, 3, 2, 1] * 40)
     novelty.learn(following, warming_up=True)
     new = np.eye(9, dtype=np.float32)[[7, 8]][:, None]
     before, untouched = novelty.error(following).mean(), novelty.error(new).mean()
@@ -100,7 +100,7 @@ def test_it_climbs_and_every_step_is_counted(kind):
     assert sum(env.steps for env in inside) == model.num_timesteps
     observation, ended, length = envs.reset(), [False], 0
     while not ended[0]:
-        observation, _, ended, infos = envs.step(model.predict(observation, deterministic=True)[0])
+        observation, _, ended, _ = envs.step(model.predict(observation, deterministic=True)[0])
         length += 1
     assert length == 8  # straight to the top
 

@@ -148,6 +148,7 @@ class IntrinsicPPO(PPO):
 
     def _warm_up(self, env: VecEnv) -> None:
         recorder = _StepRecorder(env, self._last_obs)
+        self.action_space.seed(int(torch.randint(2**31, ()).item()))  # from the generator that runs are repeated by
         for _ in range(self.bonus_settings.warm_up):
             actions = np.array([self.action_space.sample() for _ in range(env.num_envs)])
             self._last_obs, _, self._last_episode_starts, _ = recorder.step(actions)
