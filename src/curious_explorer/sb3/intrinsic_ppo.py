@@ -28,13 +28,12 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Singles
 from curious_explorer.sb3.novelty import (
     Counts,
     Distillation,
     Novelty,
     NoveltyDifference,
-    Observations,
     beginning_with,
     moments_of,
     restore_moments,
@@ -166,7 +165,7 @@ class IntrinsicPPO(PPO):
         scaled: Floats = bonus / np.sqrt(self._deviation.var + 1e-8)
         return scaled
 
-    def _values(self, observations: Observations) -> Floats:
+    def _values(self, observations: Singles) -> Floats:
         with torch.no_grad():
             values = self._critic(torch.as_tensor(observations.reshape(-1, observations.shape[-1])))
         found: Floats = values.numpy().astype(np.float64).reshape(observations.shape[:2])
@@ -234,7 +233,7 @@ class _StepRecorder:
         return np.array(observations if self._scaling is None else self._scaling.unnormalize_obs(observations))
 
 
-def flat(observations: Any) -> Observations:
+def flat(observations: Any) -> Singles:
     """As (steps, environments, numbers)."""
-    found: Observations = np.asarray(observations, dtype=np.float32).reshape(*observations.shape[:2], -1)
+    found: Singles = np.asarray(observations, dtype=np.float32).reshape(*observations.shape[:2], -1)
     return found

@@ -18,11 +18,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from torch import nn
 
-from curious_explorer.arrays import Floats, Mask
+from curious_explorer.arrays import Floats, Mask, Singles
 
 CLIP = 5.0
 """Of normalised observations, as published."""
@@ -35,8 +34,6 @@ DIGEST = 12
 """Bytes that stand for an observation."""
 EXPERIENCES = 32
 """As published, the predictor sees a share 32 / (number of environments) of the steps, at most all."""
-
-Observations = NDArray[np.float32]  # (steps, environments, numbers)
 
 
 class Novelty(ABC):
@@ -62,11 +59,14 @@ class Novelty(ABC):
         """Know that all environments begin anew."""
 
     @abstractmethod
-    def bonus(self, seen: Observations, following: Observations, ended: Mask) -> Floats:
-        """The bonus of each step, shape (T, E); ``ended`` says which steps ended an episode."""
+    def bonus(self, seen: Singles, following: Singles, ended: Mask) -> Floats:
+        """The bonus of each step, shape (T, E).
+
+        Observations have shape (T, E, numbers); ``ended`` says which steps ended an episode.
+        """
 
     @abstractmethod
-    def learn(self, following: Observations, *, warming_up: bool = False) -> None:
+    def learn(self, following: Singles, *, warming_up: bool = False) -> None:
         """Learn from the steps that were paid; at first from what random actions lead to."""
 
 
@@ -103,7 +103,7 @@ class Distillation(Novelty):
         restore_moments(self._optimizer, beginning_with(state, "optimizer."))
         restore_statistics(self._normaliser, beginning_with(state, "scale."))
 
-    def error(self, observations: Observations) -> Floats:
+    def error(self, observations: Singles) -> Floats:
         """How badly they are predicted, shape (T, E)."""
         with torch.no_grad():
             batch = self._normalised(observations)
@@ -111,11 +111,11 @@ class Distillation(Novelty):
         found: Floats = error.numpy().astype(np.float64).reshape(observations.shape[:2])
         return found
 
-    def bonus(self, seen: Observations, following: Observations, ended: Mask) -> Floats:
+    def bonus(self, seen: Singles, following: Singles, ended: Mask) -> Floats:
         """The error at what the step led to."""
         return self.error(following)
 
-    def learn(self, following: Observations, *, warming_up: bool = False) -> None:
+    def learn(self, following: Singles, *, warming_up: bool = False) -> None:
         """One pass over the steps, each with the published probability.
 
         Warming up measures their mean and variance alone, without which all look alike to a random network.
@@ -132,7 +132,7 @@ class Distillation(Novelty):
             loss.backward()
             self._optimizer.step()
 
-    def _normalised(self, observations: Observations) -> torch.Tensor:
+    def _normalised(self, observations: Singles) -> torch.Tensor:
         flat = observations.reshape(-1, observations.shape[-1])
         scaled = (flat - self._normaliser.mean) / np.sqrt(self._normaliser.var + 1e-8)
         return torch.as_tensor(np.clip(scaled, -CLIP, CLIP), dtype=torch.float32)
@@ -152,7 +152,7 @@ class NoveltyDifference(Distillation):
         for met in self._met:
             met.clear()
 
-    def bonus(self, seen: Observations, following: Observations, ended: Mask) -> Floats:
+    def bonus(self, seen: Singles, following: Singles, ended: Mask) -> Floats:
         """The rise where the next observation is new in its episode."""
         rise = np.maximum(self.error(following) - self.ALPHA * self.error(seen), 0.0)
         first = np.zeros_like(rise)
@@ -183,7 +183,7 @@ class Counts(Novelty):
         keys = [row.tobytes() for row in state["digests"].numpy()]
         self._times = Counter(dict(zip(keys, state["times"].tolist(), strict=True)))
 
-    def bonus(self, seen: Observations, following: Observations, ended: Mask) -> Floats:
+    def bonus(self, seen: Singles, following: Singles, ended: Mask) -> Floats:
         """Count, then pay."""
         paid = np.zeros(following.shape[:2])
         for step, env in np.ndindex(*paid.shape):
@@ -192,11 +192,11 @@ class Counts(Novelty):
             paid[step, env] = 1.0 / np.sqrt(self._times[key])
         return paid
 
-    def learn(self, following: Observations, *, warming_up: bool = False) -> None:
+    def learn(self, following: Singles, *, warming_up: bool = False) -> None:
         """Nothing: counting is all there is to learn."""
 
 
-def digest(observation: NDArray[np.float32]) -> bytes:
+def digest(observation: Singles) -> bytes:
     """Equal for observations that are equal to three decimals, which hides how they were scaled and put back."""
     return hashlib.blake2b((np.round(observation, 3) + 0.0).tobytes(), digest_size=DIGEST).digest()
 
