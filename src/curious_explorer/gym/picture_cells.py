@@ -67,7 +67,9 @@ class PictureCells(CodedCells):
         self._read = Read(tuple(path))
         self.noise = tuple(noise)
         self._mask: NDArray[np.bool_] | None = None
-        self._starts: tuple[tuple[int, ...], NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]] | None = None
+        self._blocks: tuple[tuple[int, ...], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]] | None = (
+            None
+        )
 
     @property
     def path(self) -> tuple[str | int, ...]:
@@ -88,23 +90,28 @@ class PictureCells(CodedCells):
 
     def small(self, picture: NDArray[Any]) -> NDArray[np.uint8]:
         """The small picture, shape (rows, columns)."""
-        if self._starts is None or self._starts[0] != picture.shape:
-            self._starts = picture.shape, *self._blocks(picture.shape)
-        _, rows, columns, per_sum = self._starts
-        sums = np.add.reduceat(picture, rows, axis=0, dtype=np.uint32 if picture.dtype == np.uint8 else np.float64)
-        sums = np.add.reduceat(sums.reshape(len(rows), -1), columns, axis=1)
-        grey: NDArray[np.uint8] = (sums * per_sum).astype(np.int64).clip(0, self.levels - 1).astype(np.uint8)
+        if self._blocks is None or self._blocks[0] != picture.shape:
+            self._blocks = picture.shape, *self._sums(picture.shape)
+        _, rows, columns, per_sum = self._blocks
+        sums = rows @ picture.reshape(len(picture), -1).astype(np.float32) @ columns
+        grey: NDArray[np.uint8] = (sums * per_sum).clip(0, self.levels - 1).astype(np.uint8)
         return grey
 
-    def _blocks(self, shape: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-        """Where blocks begin along rows, and along columns and colours; and what makes a level of a sum."""
+    def _sums(self, shape: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]:
+        """What sums over the rows and over the columns and colours of blocks, and what makes a level of a sum.
+
+        Products of matrices are the fastest way, and sums of bytes are exact in them.
+        """
         assert self.rows is not None
         height, width, colours = shape[0], shape[1], math.prod(shape[2:])
-        rows = np.unique(np.linspace(0, height, min(self.rows, height) + 1).round().astype(np.intp)[:-1])
         wanted = max(1, min(width, round(self.rows * width / height)))
-        columns = np.unique(np.linspace(0, width, wanted + 1).round().astype(np.intp)[:-1])
-        sizes = np.outer(np.diff([*rows, height]), np.diff([*columns, width]) * colours)
-        return rows, columns * colours, self.levels / (sizes * (self.most + 1e-9 if self.most <= 1 else self.most + 1))
+        row = np.arange(height) * min(self.rows, height) // height
+        column = np.repeat(np.arange(width) * wanted // width, colours)
+        rows = (np.arange(row[-1] + 1)[:, None] == row).astype(np.float32)
+        columns = (column[:, None] == np.arange(column[-1] + 1)).astype(np.float32)
+        sizes = np.outer(rows.sum(axis=1), columns.sum(axis=0)).astype(np.float64)
+        above = 1.0 if self.most > 1.0 else 1e-9  # so that white belongs to the last level
+        return rows, columns, self.levels / (sizes * (self.most + above))
 
     def _kept(self, picture: NDArray[Any]) -> NDArray[np.bool_]:
         if self._mask is None:
