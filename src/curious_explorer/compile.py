@@ -7,7 +7,7 @@ and they are themselves imported inside functions, because importing Numba takes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numba
@@ -44,6 +44,29 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 prefetch = cast("Callable[[Any, Any], None]", intrinsic(_prefetch))
+
+
+def _pointer(typing_context: Any, address: Any) -> Any:
+    """An address as a pointer, of which `numba.carray` makes an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), generate
+
+
+pointer = cast("Callable[[int], Any]", intrinsic(_pointer))
+carray = cast("Callable[..., Any]", numba.carray)  # type: ignore[attr-defined]
+"""An array that lies at a pointer, of a shape and a type."""
+
+
+def addresses_of(arrays: Iterable[np.ndarray[Any, Any]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where arrays lie, and how long they are, flat: for a kernel that is called at every step and needs many of them.
+
+    To hand over an array costs 0.15 microseconds, an address nothing: in the kernel number i is
+    ``carray(pointer(given[2 * i]), (given[2 * i + 1],), dtype)``. Whoever calls must keep the arrays alive.
+    """
+    return np.array([(array.ctypes.data, array.size) for array in arrays], dtype=np.int64).ravel()
 
 
 def inlined(function: F) -> F:

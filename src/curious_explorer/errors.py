@@ -65,3 +65,7 @@ class NoRewardWarning(UserWarning):
 
 class UnfinishedEpisodesWarning(UserWarning):
     """Episodes are never finished, so that starts cannot follow what is learned."""
+
+
+class CellWarning(UserWarning):
+    """Cells that tell too much apart: exploration goes on, and can learn little."""

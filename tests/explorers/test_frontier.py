@@ -1,11 +1,21 @@
 """Frontier: what it finds, where it stops, and that noise does not hold it."""
 
+import gymnasium
 import numpy as np
 import pytest
 
-from curious_explorer import Exploration, Frontier, TabularWorld, evaluate, explore, solve
+from curious_explorer import (
+    Exploration,
+    Frontier,
+    GymWorld,
+    HashedCells,
+    TabularWorld,
+    evaluate,
+    explore,
+    solve,
+)
 from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea, noisy_tv
-from curious_explorer.errors import CheckpointError
+from curious_explorer.errors import CellWarning, CheckpointError
 from curious_explorer.explorers import frontier
 from curious_explorer.worlds.world import Step, World
 
@@ -155,3 +165,26 @@ def test_a_run_that_was_killed_goes_on_bit_for_bit(mdp, tmp_path, monkeypatch):
         np.testing.assert_array_equal(other.policies[-1], whole.policies[-1])
     with pytest.raises(CheckpointError, match="gamma"):
         run("killed", gamma=0.9)
+
+
+class Drifting(gymnasium.Env):
+    """A clock among the numbers, so that no observation comes twice."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._ticks = float(self.np_random.random())
+        return np.array([0.0, self._ticks], dtype=np.float32), {}
+
+    def step(self, action):
+        self._ticks += 1.0
+        return np.array([action, self._ticks], dtype=np.float32), 0.0, self._ticks >= 20.0, False, {}
+
+
+def test_cells_that_are_never_met_again_are_noticed_early():
+    with pytest.warns(CellWarning, match="nearly every observation is a new cell"):
+        Frontier().explore(GymWorld(Drifting, cells=HashedCells(5_000)), gamma=0.95, samples=1_100)
+    by_action = HashedCells(key=lambda observation: float(observation[0]))
+    Frontier().explore(GymWorld(Drifting, cells=by_action), gamma=0.95, samples=1_100)  # warnings are errors in tests

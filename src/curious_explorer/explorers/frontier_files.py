@@ -21,7 +21,7 @@ from curious_explorer.worlds.policies import frozen
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import World
 
-COUNTS = Format("curious-explorer/frontier", 2)
+COUNTS = Format("curious-explorer/frontier", 3)
 MOST_ENTRIES = 1 << 26
 """Of all policies of a reset model together: 20 policies of 400,000 cells with eight actions, fewer of more."""
 _KEYS = {

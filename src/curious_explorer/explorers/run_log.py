@@ -16,6 +16,7 @@ from curious_explorer.worlds.world import World
 
 WATCH_GROWTH = 0.01
 """A hundredth more samples between two calls: about a thousand of them in a million steps."""
+NEVER = 1 << 62
 
 
 class RunLog:
@@ -31,6 +32,11 @@ class RunLog:
         self.policies: list[Floats] = []
         """Policies that the agent acted with, at most `MOST_POLICIES`, evenly spaced in samples."""
         self.show(lambda: uniform_policy(world))
+
+    @property
+    def next_call(self) -> int:
+        """After how many samples `show` will do something next; never where nobody watches."""
+        return NEVER if self._watch is None else self._next_call
 
     def note(self, samples: int, episodes: int, returned: float) -> None:
         """Some steps were taken; with the number and summed discounted return of their whole episodes."""

@@ -13,10 +13,9 @@ time and by the counts of now.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Indices, Integers, Mask
 from curious_explorer.compile import compiled, int64
@@ -42,38 +41,35 @@ class BonusValues:
         self._model, self._gamma, self._least = model, gamma, least
         self._backups, self._every, self._asked = backups * every, every, 0
         self._actions = np.zeros(model.num_actions, dtype=np.int32)
-        self._sweeps = sweeps_for(len(model.graph.first_into))
+        self.sweeps = sweeps_for(len(model.graph.first_into))
         for index in range(len(model)):
-            wait(self._sweeps, index)
-        sweep(model.graph, self._sweeps, model.num_actions, gamma, least, FIRST_BACKUPS)
+            wait(self.sweeps, index)
+        sweep(model.graph, self.sweeps, model.num_actions, gamma, least, FIRST_BACKUPS)
 
     def best_actions(self, left: int, index: int) -> list[int]:
         """The best actions now, after a step out of ``left`` (`NONE`: none was taken)."""
-        graph = self._model.graph
-        if len(graph.first_into) > len(self._sweeps.values):
-            wider = sweeps_for(len(graph.first_into))
-            old, count = self._sweeps, int(self._sweeps.ends[1])
+        self.make_room()
+        self._asked += 1
+        backups = 0 if self._asked % self._every else self._backups
+        settings = (self._model.num_actions, self._gamma, self._least, backups)
+        count = choose(self._model.graph, self.sweeps, *settings, left, index, self._actions)
+        return list(map(int, self._actions[:count]))
+
+    def make_room(self) -> None:
+        """Make the arrays as long as the model's are."""
+        states = len(self._model.graph.first_into)
+        if states > len(self.sweeps.values):
+            wider = sweeps_for(states)
+            old, count = self.sweeps, int(self.sweeps.ends[1])
             for name in ("values", "told", "waiting"):
                 getattr(wider, name)[: len(old.values)] = getattr(old, name)
             wider.queue[:count] = np.roll(old.queue, -int(old.ends[0]))[:count]
             wider.ends[1] = count
-            self._sweeps = wider
-        self._asked += 1
-        backups = 0 if self._asked % self._every else self._backups
-        settings = (self._model.num_actions, self._gamma, self._least, backups)
-        return list(map(int, self._actions[: choose(graph, self._sweeps, *settings, left, index, self._actions)]))
+            self.sweeps = wider
 
     def value(self, index: int) -> float:
         """V of a state."""
-        return float(self._sweeps.values[index])
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it holds, as plain arrays."""
-        return {f"sweeps_{name}": array for name, array in self._sweeps._asdict().items()}
-
-    def recall(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from what `arrays` gave."""
-        self._sweeps = Sweeps(*(np.array(arrays[f"sweeps_{name}"]) for name in Sweeps._fields))
+        return float(self.sweeps.values[index])
 
 
 def sweeps_for(states: int) -> Sweeps:

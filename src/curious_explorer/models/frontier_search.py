@@ -73,7 +73,7 @@ class FrontierSearch:
 
     def __init__(self, model: GrowingModel, levels: int, price: float) -> None:
         self._model, self._num_actions = model, model.num_actions
-        self._work = scratch_for(*_capacity(model))
+        self.work = scratch_for(*_capacity(model))
         self._actions = np.zeros(model.num_actions, dtype=np.int32)
         self.levels = [self._new_level(coarse=True, price=0.0) for _ in range(levels - 1)]
         self.levels.append(self._new_level(coarse=False, price=price))
@@ -85,16 +85,17 @@ class FrontierSearch:
 
     def meet(self, index: int, keys: Sequence[int] = ()) -> None:
         """A state was added to the model; with its keys on all levels but the last."""
-        self._make_room()
+        self.make_room()
         for level, key in zip(self.levels, keys, strict=False):
             level.keys[index] = key
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
+        """Make the arrays as long as the model's are."""
         states, outcomes = _capacity(self._model)
-        if states > len(self._work.g) or 2 * (states + outcomes) > len(self._work.heap_keys):
-            number = self._work.number[0]
-            self._work = scratch_for(states, outcomes)
-            self._work.number[0] = number
+        if states > len(self.work.g) or 2 * (states + outcomes) > len(self.work.heap_keys):
+            number = self.work.number[0]
+            self.work = scratch_for(states, outcomes)
+            self.work.number[0] = number
         if states > len(self.levels[0].bounds):
             wider = [self._new_level(coarse=len(level.tried) > 0, price=level.price) for level in self.levels]
             for old, new in zip(self.levels, wider, strict=True):
@@ -104,7 +105,7 @@ class FrontierSearch:
 
     def begin_anew(self, keys: Indices | None = None) -> None:
         """Forget all bounds; with keys on all levels but the last, shape (levels - 1, M), what was tried follows."""
-        self._make_room()
+        self.make_room()
         for level in self.levels:
             level.bounds[:] = 0
         if keys is not None:
@@ -116,16 +117,16 @@ class FrontierSearch:
 
     def changed(self, index: int, action: int) -> None:
         """A pair was tried, and that told something."""
-        self._make_room()
+        self.make_room()
         for level in self.levels:
             key = level.keys[index]
             if key != NONE:
                 level.tried[key * self._num_actions + action] = True
-            lower(self._model.graph, level, self._work, self._num_actions, index)
+            lower(self._model.graph, level, self.work, self._num_actions, index)
 
     def way(self, level: int, start: int, most: int = FAR) -> Way | None:
         """The shortest way to the frontier of a level, if there is one of at most so many steps."""
-        graph, work = self._model.graph, self._work
+        graph, work = self._model.graph, self.work
         distance, goal, length = search(graph, self.levels[level], work, self._num_actions, start, most)
         if goal == NONE:
             return None

@@ -36,7 +36,16 @@ class Graph(NamedTuple):
     next_outcome: Indices  # (E,): the next outcome of the same pair, or NONE
     first_into: Indices  # (S,): an outcome that leads to this state and goes on there, or NONE
     next_into: Indices  # (E,): the next outcome that leads to the same state, or NONE
-    outcomes: Indices  # (1,): how many there are
+    start_times: Indices  # (S,): how many episodes began there
+    end_paid: Floats  # (S,): what a state in which an episode ended goes on paying
+    numbers: Integers  # (S,): the world's numbers of the states
+    tally: Integers  # (4,): how many states, outcomes, repeats and surprises there are
+
+
+_OF_STATES = ("first_into", "start_times", "end_paid", "numbers")
+_NOT_LINKED = ("start_times", "end_paid", "numbers", "tally")  # what does not follow from the outcomes
+STATES, OUTCOMES, REPEATS, SURPRISES = range(4)
+"""Places in `Graph.tally`. A repeat is a pair that was tried again, a surprise one that led elsewhere than at first."""
 
 
 class GrowingModel:
@@ -46,83 +55,94 @@ class GrowingModel:
         self.num_actions = num_actions
         self.graph = _room_for(FIRST_CAPACITY, num_actions)
         self._index: dict[int, int] = {}
-        self._states: list[int] = []
-        self._starts: dict[int, int] = {}
-        self._end_rewards: dict[int, float] = {}
-        self.repeats, self.surprises = 0, 0
-        """How often a pair was tried again, and how often it then led elsewhere than at first."""
 
     # Adding what was seen -------------------------------------------------------------------------------------------
 
     def meet(self, state: int) -> int:
         """The index of a state of the world; the next free one if it was never met."""
-        index = self._index.get(state)
+        index = self.index_of.get(state)
         if index is None:
-            index = self._index[state] = len(self._states)
-            self._states.append(state)
-            if index == len(self.graph.first_into):
-                self._make_room(2 * index)
+            index = self._index[state] = meet_next(self.graph, state)
+            if index + 1 == len(self.graph.first_into):
+                self.make_room()
         return index
 
     def start(self, index: int) -> None:
         """An episode began here."""
-        self._starts[index] = self._starts.get(index, 0) + 1
+        self.graph.start_times[index] += 1
 
     def add(self, index: int, action: int, following: int, reward: float) -> bool:
         """Count a step to ``following`` (the complement of the index where the episode ended).
 
         Returns whether it tells anything but that the pair did again what it has always done.
         """
-        graph, pair = self.graph, index * self.num_actions + action
-        entry = graph.first_outcome[pair]
-        if entry != NONE:
-            self.repeats += 1
-            if graph.outcome_state[entry] == following:  # by far the most frequent case
-                graph.tries[pair] += 1
-                graph.outcome_times[entry] += 1
-                graph.outcome_paid[entry] += reward
-                return bool(graph.next_outcome[entry] != NONE)
-            self.surprises += 1
-        if graph.outcomes[0] == len(graph.outcome_pair):
-            self._make_room(len(graph.first_into))
-        add_outcome(self.graph, pair, following, reward)
-        return True
+        self.make_room()
+        return add_step(self.graph, index * self.num_actions + action, following, float(reward))
 
     def end(self, index: int, reward: float) -> None:
         """An episode ended here, and the state goes on paying this at every step."""
-        if reward != 0.0:
-            self._end_rewards[index] = reward
+        self.graph.end_paid[index] = reward
 
-    def _make_room(self, states: int) -> None:
-        wider = _room_for(states, self.num_actions, 2 * int(self.graph.outcomes[0]))
+    def make_room(self) -> bool:
+        """Widen the arrays, if there is not room for another state and another outcome; whether that was so."""
+        states, outcomes = len(self.graph.first_into), len(self.graph.outcome_pair)
+        if self.graph.tally[STATES] < states and self.graph.tally[OUTCOMES] < outcomes:
+            return False
+        wider = _room_for(
+            states * (1 + int(self.graph.tally[STATES] == states)),
+            self.num_actions,
+            outcomes * (1 + int(self.graph.tally[OUTCOMES] == outcomes)),
+        )
         held = self.graph._asdict()
         for name, array in wider._asdict().items():
             array[: len(held[name])] = held[name]
         self.graph = wider
+        return True
 
     # What it says ---------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """How many states were met."""
-        return len(self._states)
+        return int(self.graph.tally[STATES])
+
+    @property
+    def repeats(self) -> int:
+        """How often a pair was tried again."""
+        return int(self.graph.tally[REPEATS])
+
+    @property
+    def surprises(self) -> int:
+        """How often a pair that was tried again led elsewhere than at first."""
+        return int(self.graph.tally[SURPRISES])
 
     @property
     def states(self) -> Integers:
         """The world's numbers of the states, in the order in which they were met, shape (M,)."""
-        return np.array(self._states, dtype=np.int64)
+        return self.graph.numbers[: len(self)].copy()
 
     def state(self, index: int) -> int:
         """The world's number of one state."""
-        return self._states[index]
+        return int(self.graph.numbers[index])
 
     @property
     def starts(self) -> dict[int, int]:
         """How many episodes began at each index that is a start."""
-        return dict(self._starts)
+        times = self.graph.start_times[: len(self)]
+        return {int(index): int(times[index]) for index in np.flatnonzero(times)}
+
+    @property
+    def index_of(self) -> dict[int, int]:
+        """The index of every state that was met."""
+        known = len(self._index)
+        if known < len(self):  # a kernel has met more
+            self._index.update(
+                zip(self.graph.numbers[known : len(self)].tolist(), range(known, len(self)), strict=True)
+            )
+        return self._index
 
     def index(self, state: int) -> int | None:
         """The index of a state of the world; None if it was never met."""
-        return self._index.get(int(state))
+        return self.index_of.get(int(state))
 
     @property
     def tries(self) -> Indices:
@@ -131,7 +151,7 @@ class GrowingModel:
 
     def outcomes(self) -> TransitionCounts:
         """Every transition once, by index, with the mean of what it paid; ends of episodes among them."""
-        count = int(self.graph.outcomes[0])
+        count = int(self.graph.tally[OUTCOMES])
         index, action = np.divmod(self.graph.outcome_pair[:count].astype(np.int64), self.num_actions)
         following = self.graph.outcome_state[:count].astype(np.int64)
         times = self.graph.outcome_times[:count].astype(np.int64)
@@ -145,7 +165,7 @@ class GrowingModel:
 
     def ended(self) -> NDArray[np.bool_]:
         """Which of `outcomes` ended the episode."""
-        return self.graph.outcome_state[: int(self.graph.outcomes[0])] < 0
+        return self.graph.outcome_state[: int(self.graph.tally[OUTCOMES])] < 0
 
     def distances(self, goal: int) -> Indices:
         """The steps from each index to ``goal`` by transitions that were seen, shape (M,); `FAR` where no way is known.
@@ -156,28 +176,25 @@ class GrowingModel:
 
     def counted(self, num_states: int | None = None) -> CountedModel:
         """The same counts as a table: by index, or by the numbers of a world with so many states."""
-        seen, ended = self.outcomes(), self.ended()
+        seen, ended, numbers = self.outcomes(), self.ended(), self.states
         if num_states is not None:
-            numbers = self.states
             seen = seen._replace(state=numbers[seen.state], next_state=numbers[seen.next_state])
         model = CountedModel(len(self) if num_states is None else num_states, self.num_actions)
         order = np.lexsort((seen.next_state, seen.action, seen.state))
         seen = TransitionCounts._make(column[order] for column in seen)
         ends = np.bincount(seen.next_state[ended[order]], minlength=model.num_states)
         end_rewards = np.zeros(model.num_states)
-        for index, reward in self._end_rewards.items():
-            end_rewards[index if num_states is None else self._states[index]] = reward
+        place = slice(0, len(self)) if num_states is None else numbers
+        end_rewards[place] = self.graph.end_paid[: len(self)]
         model.add(seen, ends, end_rewards)
-        for index, times in self._starts.items():
-            model.starts[index if num_states is None else self._states[index]] = times
+        model.starts[place] = self.graph.start_times[: len(self)]
         return model
 
     def visits(self) -> Integers:
         """How often each index was stood in, shape (M,)."""
         seen = self.outcomes()
         visits = np.bincount(seen.next_state, weights=seen.times, minlength=len(self)).astype(np.int64)
-        for index, times in self._starts.items():
-            visits[index] += times
+        visits += self.graph.start_times[: len(self)]
         return visits
 
     def way_to(self, goal: int) -> Floats:
@@ -190,16 +207,15 @@ class GrowingModel:
     def merged(self, now: Integers) -> GrowingModel:
         """The same counts where each state of the world is now another one, several of them the same perhaps."""
         model = GrowingModel(self.num_actions)
-        places = np.array([model.meet(int(now[state])) for state in self._states], dtype=np.int64)
-        for index, times in self._starts.items():
-            model._starts[int(places[index])] = model._starts.get(int(places[index]), 0) + times
-        model._end_rewards = {int(places[index]): reward for index, reward in self._end_rewards.items()}
+        places = np.array([model.meet(int(now[state])) for state in self.states], dtype=np.int64)
+        np.add.at(model.graph.start_times, places, self.graph.start_times[: len(self)])
+        paying = np.flatnonzero(self.graph.end_paid[: len(self)])
+        model.graph.end_paid[places[paying]] = self.graph.end_paid[paying]
         seen, ended = self.outcomes(), self.ended()
         following = np.where(ended, ~places[seen.next_state], places[seen.next_state])
         pairs = places[seen.state] * self.num_actions + seen.action
         for pair, state, times, paid in zip(pairs, following, seen.times, seen.reward * seen.times, strict=True):
-            if model.graph.outcomes[0] == len(model.graph.outcome_pair):
-                model._make_room(len(model.graph.first_into))
+            model.make_room()
             add_outcome(model.graph, int(pair), int(state), 0.0)
             entry = find_outcome(model.graph, int(pair), int(state))
             model.graph.tries[pair] += times - 1
@@ -207,21 +223,18 @@ class GrowingModel:
             model.graph.outcome_paid[entry] += paid
         tried = np.flatnonzero(model.graph.tries)
         first = model.graph.outcome_times[model.graph.first_outcome[tried]]
-        model.repeats = int((model.graph.tries[tried] - 1).sum())
-        model.surprises = int((model.graph.tries[tried] - first).sum())
+        model.graph.tally[REPEATS] = (model.graph.tries[tried] - 1).sum()
+        model.graph.tally[SURPRISES] = (model.graph.tries[tried] - first).sum()
         return model
 
     # Storing --------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it holds, as plain arrays."""
-        sizes = {"first_into": len(self), "tries": self.tries.size, "first_outcome": self.tries.size, "outcomes": 1}
-        count = int(self.graph.outcomes[0])
-        held = {name: array[: sizes.get(name, count)] for name, array in self.graph._asdict().items()}
-        starts = np.array(list(self._starts.items()), dtype=np.int64).reshape(-1, 2)
-        ends = np.array(list(self._end_rewards.items()), dtype=np.float64).reshape(-1, 2)
-        seen = np.array([self.repeats, self.surprises], dtype=np.int64)
-        return {**held, "states": self.states, "starts": starts, "end_rewards": ends, "repeats": seen}
+        states, count = len(self), int(self.graph.tally[OUTCOMES])
+        sizes = dict.fromkeys(_OF_STATES, states)
+        sizes |= {"tries": self.tries.size, "first_outcome": self.tries.size, "tally": len(self.graph.tally)}
+        return {name: array[: sizes.get(name, count)] for name, array in self.graph._asdict().items()}
 
     @staticmethod
     def from_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states: int | None = None) -> GrowingModel:
@@ -232,51 +245,42 @@ class GrowingModel:
         """
         _check_arrays(arrays, num_actions, num_states)
         model = GrowingModel(num_actions)
-        model._states = arrays["states"].tolist()
-        model._index = {state: index for index, state in enumerate(model._states)}
-        model._starts = dict(arrays["starts"].tolist())
-        model._end_rewards = {int(index): reward for index, reward in arrays["end_rewards"].tolist()}
-        model.repeats, model.surprises = arrays["repeats"].tolist()
-        model.graph = _room_for(2 * len(model._states), num_actions, 2 * int(arrays["outcomes"][0]))
+        states, outcomes = int(arrays["tally"][STATES]), int(arrays["tally"][OUTCOMES])
+        model.graph = _room_for(2 * states, num_actions, 2 * outcomes)
         for name, array in model.graph._asdict().items():
             array[: len(arrays[name])] = arrays[name]
-        linked = _room_for(len(model._states), num_actions, int(arrays["outcomes"][0]))
+        linked = _room_for(states, num_actions, outcomes)
         link(linked, arrays["outcome_pair"], arrays["outcome_state"], arrays["outcome_times"], arrays["outcome_paid"])
         for name, array in linked._asdict().items():
-            if not np.array_equal(array[: len(arrays[name])], arrays[name]):
+            if name not in _NOT_LINKED and not np.array_equal(array[: len(arrays[name])], arrays[name]):
                 raise ValueError(f"the counts have {name} that do not belong to their outcomes")
         return model
 
 
 def _check_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states: int | None) -> None:
     """Refuse arrays that are not those of a model: of other types and shapes, or with numbers out of range."""
-    expected = {*Graph._fields, "states", "starts", "end_rewards", "repeats"}
-    if arrays.keys() != expected:
-        raise ValueError(f"the counts have {sorted(arrays)}, expected {sorted(expected)}")
-    states, outcomes = arrays["states"], arrays["outcomes"]
-    if outcomes.shape != (1,) or outcomes.dtype.kind != "i":
-        raise ValueError(f"the counts have {outcomes.shape} numbers of outcomes, expected one")
-    met, count = len(states), int(outcomes[0])
-    lengths = {"states": met, "first_into": met, "tries": met * num_actions, "first_outcome": met * num_actions}
-    lengths |= {"outcomes": 1, "repeats": 2}
+    if arrays.keys() != set(Graph._fields):
+        raise ValueError(f"the counts have {sorted(arrays)}, expected {sorted(Graph._fields)}")
+    tally = arrays["tally"]
+    if tally.shape != (4,) or tally.dtype.kind != "i" or (tally < 0).any():
+        raise ValueError(f"the counts have the tally {tally!r}, expected four numbers that are not negative")
+    met, count = int(tally[STATES]), int(tally[OUTCOMES])
+    lengths = dict.fromkeys(_OF_STATES, met)
+    lengths |= {"tries": met * num_actions, "first_outcome": met * num_actions, "tally": 4}
     for name, array in arrays.items():
-        pairs = name in ("starts", "end_rewards")
-        shape = (len(array), 2) if pairs else (lengths.get(name, count),)
-        kind = "f" if name in ("outcome_paid", "end_rewards") else "i"
+        shape = (lengths.get(name, count),)
+        kind = "f" if name in ("outcome_paid", "end_paid") else "i"
         if array.shape != shape or array.dtype.kind != kind:
             raise ValueError(f"the counts have {name} of {array.dtype} and shape {array.shape}, expected {shape}")
     most = np.iinfo(np.int64).max if num_states is None else num_states
-    _check_range("states", states, 0, most)
-    if len(np.unique(states)) != met:
+    _check_range("states", arrays["numbers"], 0, most)
+    if len(np.unique(arrays["numbers"])) != met:
         raise ValueError("the counts have a state twice")
     _check_range("outcome_pair", arrays["outcome_pair"], 0, met * num_actions)
     _check_range("outcome_state", arrays["outcome_state"], -met, met)
     _check_range("outcome_times", arrays["outcome_times"], 1, np.iinfo(np.int64).max)
-    _check_range("starts", arrays["starts"][:, 0], 0, met)
-    _check_range("starts", arrays["starts"][:, 1], 1, np.iinfo(np.int64).max)
-    _check_range("end_rewards", arrays["end_rewards"][:, 0], 0, met)
-    _check_range("repeats", arrays["repeats"], 0, np.iinfo(np.int64).max)
-    if not (np.isfinite(arrays["outcome_paid"]).all() and np.isfinite(arrays["end_rewards"]).all()):
+    _check_range("start_times", arrays["start_times"], 0, np.iinfo(np.int64).max)
+    if not (np.isfinite(arrays["outcome_paid"]).all() and np.isfinite(arrays["end_paid"]).all()):
         raise ValueError("the counts have rewards that are not finite")
 
 
@@ -302,11 +306,39 @@ def _room_for(states: int, num_actions: int, outcomes: int = 0) -> Graph:
         next_outcome=integers(outcomes, NONE),
         first_into=integers(states, NONE),
         next_into=integers(outcomes, NONE),
-        outcomes=integers(1),
+        start_times=integers(states),
+        end_paid=np.zeros(states),
+        numbers=np.zeros(states, dtype=np.int64),
+        tally=np.zeros(4, dtype=np.int64),
     )
 
 
 # Compiled -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def meet_next(graph: Graph, number: int) -> int:
+    """The index of a state of the world that was never met; there must be room for it."""
+    index = graph.tally[STATES]
+    graph.tally[STATES] += 1
+    graph.numbers[index] = number
+    return int64(index)
+
+
+@compiled
+def add_step(graph: Graph, pair: int, following: int, reward: float) -> bool:
+    """Count one step; there must be room for one more outcome. Returns what `GrowingModel.add` does."""
+    entry = graph.first_outcome[pair]
+    if entry != NONE:
+        graph.tally[REPEATS] += 1
+        if graph.outcome_state[entry] == following:  # by far the most frequent case
+            graph.tries[pair] += 1
+            graph.outcome_times[entry] += 1
+            graph.outcome_paid[entry] += reward
+            return bool(graph.next_outcome[entry] != NONE)
+        graph.tally[SURPRISES] += 1
+    add_outcome(graph, pair, following, reward)
+    return True
 
 
 @compiled
@@ -320,8 +352,8 @@ def add_outcome(graph: Graph, pair: int, following: int, reward: float) -> bool:
             graph.outcome_paid[entry] += reward
             return False
         last, entry = entry, graph.next_outcome[entry]
-    entry = graph.outcomes[0]
-    graph.outcomes[0] += 1
+    entry = graph.tally[OUTCOMES]
+    graph.tally[OUTCOMES] += 1
     graph.outcome_pair[entry], graph.outcome_state[entry] = pair, following
     graph.outcome_times[entry], graph.outcome_paid[entry] = 1, reward
     graph.next_outcome[entry] = NONE
@@ -362,7 +394,7 @@ def link(graph: Graph, pairs: Indices, states: Indices, times: Indices, paid: Fl
         if following >= 0:
             graph.next_into[entry] = graph.first_into[following]
             graph.first_into[following] = entry
-    graph.outcomes[0] = len(pairs)
+    graph.tally[OUTCOMES] = len(pairs)
 
 
 @compiled
@@ -376,7 +408,10 @@ def outcome_cost(graph: Graph, entry: int) -> int:
 def distances_to(graph: Graph, num_states: int, num_actions: int, goal: int) -> Indices:
     """Nearest first, backwards from the goal."""
     distances = np.full(num_states, FAR, dtype=np.int32)
-    keys, heap = np.empty(graph.outcomes[0] + 1, dtype=np.int64), np.empty(graph.outcomes[0] + 1, dtype=np.int32)
+    keys, heap = (
+        np.empty(graph.tally[OUTCOMES] + 1, dtype=np.int64),
+        np.empty(graph.tally[OUTCOMES] + 1, dtype=np.int32),
+    )
     distances[goal] = 0
     size = push(keys, heap, 0, 0, goal)
     while size > 0:

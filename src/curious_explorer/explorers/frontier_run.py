@@ -1,0 +1,393 @@
+"""One exploration by counts: the arrays that the compiled loop works with, and what it leaves to Python.
+
+Python steps worlds that are not compiled, meets their new states, widens arrays, changes between ways and values, and
+saves. Everything else is in `frontier_steps`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curious_explorer.arrays import Floats, Indices, Integers, Words
+from curious_explorer.compile import addresses_of
+from curious_explorer.errors import CellWarning
+from curious_explorer.explorers import frontier_steps as loop
+from curious_explorer.explorers.exploration import MOST_POLICIES
+from curious_explorer.explorers.frontier_files import FrontierCounts
+from curious_explorer.explorers.frontier_steps import NOW_SIZE, SHARES, STRETCHES, Agent
+from curious_explorer.models.bonus_values import BonusValues, sweeps_for
+from curious_explorer.models.cell_levels import CellLevels
+from curious_explorer.models.frontier_search import FrontierSearch
+from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
+from curious_explorer.worlds.world import World, nowhere_to_start
+
+Prefer = Callable[[int, list[int]], list[int]]
+"""Given a state of the world and the actions that are worth most to try there, those of them to try first."""
+REFIT_AFTER = 1_000
+"""Samples after which the world is asked whether its states will do, for the first time; then whenever they doubled."""
+TOO_MANY_NEW = 0.9
+"""The share of the first steps that may lead to new cells; if it is larger cells are hardly ever met again."""
+
+
+class FrontierRun:
+    """One exploration: where the agent stands, what it has seen, and what it is up to.
+
+    Args:
+        settings: price, restart_factor, discount, the least change of a value, as `frontier_steps` wants them.
+        backups: states backed up for every step under noise.
+        hold: for how many steps values are held.
+        levels: whether states may be counted on coarser levels.
+        found: what a run that goes on here has saved.
+        prefer: whom to ask which of several new pairs to try.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        settings: Sequence[float],
+        *,
+        backups: int,
+        hold: int,
+        levels: bool,
+        found: FrontierCounts | None = None,
+        prefer: Prefer | None = None,
+    ) -> None:
+        self._world, self._least = world, settings[loop.LEAST]
+        self._discount, self._backups, self._hold = settings[loop.DISCOUNT], backups, hold
+        self._price = settings[loop.PRICE]
+        self._settings: Floats = np.array(settings, dtype=np.float64)
+        self._prefer = prefer
+        self._cells = CellLevels()
+        self._values: BonusValues | None = None
+        self._compiled = world.compiled_steps()
+        self._may_layer = levels and self._compiled is None
+        self._layered: bool | None = None if self._may_layer else False  # whether the world says what states are of
+        self._actions = np.zeros(world.num_actions, dtype=np.int32)
+        self._now: Integers = np.full(NOW_SIZE, NONE, dtype=np.int64)
+        key = np.random.SeedSequence([world.seed, world.samples, 15]).generate_state(1, np.uint64)
+        self._random: Words = key.astype(np.uint64)
+        self._way: Indices = np.zeros(0, dtype=np.int32)
+        self._hopes: Indices = np.zeros(0, dtype=np.int32)
+        self._spent = np.zeros(len(SHARES))
+        self._given: Integers
+        self.goals: list[int] = []
+        if found is None:
+            self.model = GrowingModel(world.num_actions)
+            self._begin_new()
+        else:
+            self._go_on(found)
+        now = self._now
+        now[loop.NUM_ACTIONS], now[loop.BACKUPS], now[loop.HOLD] = world.num_actions, backups, hold
+        now[loop.TOOK], now[loop.ASKS] = 1, prefer is not None
+        self._holds, self._refit_at = world.most_samples_a_step > 1, next_refit(self.taken)
+        if self._compiled is not None:
+            self._tables = self._compiled.tables(None, None)
+            self._counter = self._compiled.next_key()
+            self._index_of = np.full(world.num_states, NONE, dtype=np.int32)
+            self._index_of[self.model.states] = np.arange(len(self.model))
+        self._refresh()
+
+    def _begin_new(self) -> None:
+        now = self._now
+        now[loop.TAKEN] = now[loop.DONE] = now[loop.AGE] = 0
+        now[loop.LIMIT] = FAR
+        self._begin_search()
+
+    def _begin_levels(self) -> None:
+        """Forget what was planned, and what was new on which level."""
+        now = self._now
+        for place in (loop.LEVEL, loop.AHEAD, loop.IN_VAIN, loop.BY_VALUES, loop.ASKED, loop.TOLD, loop.SAID):
+            now[place] = 0
+        now[loop.AT] = now[loop.LEFT] = now[loop.EXPECTED] = NONE
+        self._spent[:] = 0.0
+
+    def _begin_search(self) -> None:
+        """Search a model for the first time, or for the first time since states have changed."""
+        self._begin_levels()
+        now = self._now
+        now[loop.STRETCHES_LEFT] = len(STRETCHES) * self._world.num_actions
+        now[loop.LEVELS] = len(SHARES) if self._layered is None else 1
+        self._search = FrontierSearch(self.model, int(now[loop.LEVELS]), self._price)
+        self._search.begin_anew()
+
+    def _go_on(self, found: FrontierCounts) -> None:
+        """Take over what a run has saved, with the world put where it stood; bounds and values are found anew."""
+        assert found.state is not None
+        assert found.world is not None
+        self._world.restore(found.world)
+        self.model, self.goals, self._layered = found.model, list(found.goals), found.state["layered"]
+        self._random = np.array([found.state["random"]], dtype=np.uint64)
+        self._now[:] = found.state["now"]
+        now, stretches = self._now, len(STRETCHES) * self._world.num_actions
+        if (
+            now[loop.LEVELS] != (1 if self._layered is False else len(SHARES))
+            or not 0 <= now[loop.LEVEL] < now[loop.LEVELS]
+        ):
+            raise ValueError(f"it is at level {now[loop.LEVEL]} of {now[loop.LEVELS]}")
+        if not (0 <= now[loop.STRETCHES_LEFT] <= stretches and loop.MANY <= now[loop.START] < len(self.model)):
+            raise ValueError("what is left to repeat, or where it starts, is out of range")
+        now[loop.AGE] = 0
+        self._begin_levels()
+        now[loop.LEVEL], self._spent[:] = found.state["now"][loop.LEVEL], found.state["spent"]
+        self._search = FrontierSearch(self.model, int(now[loop.LEVELS]), self._price)
+        keys = None
+        if self._layered:
+            for parts in found.parts or []:
+                self._cells.meet(parts)
+            seen = self.model.outcomes()
+            for before, after in zip(seen.state.tolist(), seen.next_state.tolist(), strict=True):
+                self._cells.moved(before, after)
+            self._cells.look()
+            keys = self._cells.all_keys()
+        self._search.begin_anew(keys)
+        if found.state["by_values"]:
+            self._use_values()
+
+    @property
+    def taken(self) -> int:
+        """How many steps it took."""
+        return int(self._now[loop.TAKEN])
+
+    @property
+    def done(self) -> bool:
+        """Whether it has stopped by itself."""
+        return bool(self._now[loop.DONE])
+
+    @property
+    def first_reward(self) -> int | None:
+        """After how many steps the world first paid anything; None: never."""
+        first = int(self._now[loop.FIRST_REWARD])
+        return None if first == NONE else first
+
+    @property
+    def _stopped_for_reward(self) -> bool:
+        """Whether enough was seen after the first reward."""
+        factor, more = self._settings[loop.STOP_FACTOR], self._settings[loop.STOP_MORE]
+        return self.first_reward is not None and bool(self.taken >= factor * self.first_reward + more)
+
+    def counts(self, gamma: float) -> FrontierCounts:
+        """Everything that is known; the episode in progress is not part of it."""
+        world = self._world
+        if not self.goals:
+            self._keep_goal()
+        state = {
+            "random": int(self._random[0]),
+            "now": self._now.tolist(),
+            "spent": self._spent.tolist(),
+            "layered": self._layered,
+            "by_values": self._values is not None,
+        }
+        position: dict[str, Any] | None = None
+        with contextlib.suppress(NotImplementedError):
+            position = world.position()
+        return FrontierCounts(
+            self.model,
+            gamma,
+            world.num_states,
+            self.taken,
+            self.first_reward,
+            self.done and not self._stopped_for_reward,
+            self.goals,
+            world.stored_discretisation(),
+            self._cells.parts if self._layered else None,
+            state,
+            position,
+        )
+
+    def next_goal(self, samples: int) -> int:
+        """After how many steps of so many `keep_goals` will keep one."""
+        return -(-len(self.goals) * samples // MOST_POLICIES)
+
+    def keep_goals(self, samples: int) -> None:
+        """Keep the state where the agent is now, or will soon be, for the reset model, evenly spaced in samples."""
+        if self.taken >= self.next_goal(samples):
+            self._keep_goal()
+
+    def _keep_goal(self) -> None:
+        now = self._now
+        if now[loop.AHEAD] > 1 and self._hopes[1] >= 0:
+            self.goals.append(int(self._hopes[1]))
+        elif len(self.model):
+            places = (int(now[place]) for place in (loop.AT, loop.LEFT))
+            self.goals.append(next((place for place in places if place != NONE), 0))
+
+    def step(self) -> None:
+        """Take one step; none where nothing is left."""
+        self.advance(self.taken + 1)
+
+    def advance(self, until: int) -> None:
+        """Take steps until so many were taken, or until it is done."""
+        while self.taken < until and not self.done:
+            if self.taken >= self._refit_at:
+                first = self._refit_at == REFIT_AFTER
+                self._refit_at = next_refit(self.taken)
+                if not self._refit(exhausted=False) and first:
+                    self._look_at_cells()
+            stop = min(until, self._refit_at)
+            if self._compiled is not None:
+                self._advance_compiled(stop)
+            else:
+                self._advance_by_steps(stop)
+
+    def _advance_compiled(self, until: int) -> None:
+        assert self._compiled is not None
+        counts = np.zeros(self._compiled.num_transitions, dtype=np.int64)
+        before, event = self.taken, 0
+        while event not in (loop.SPENT, loop.FINISHED):
+            event, self._counter = loop.explore_compiled(
+                self._given, self._tables, self._index_of, counts, np.uint64(self._counter), until
+            )
+            if event == loop.NOWHERE:
+                nowhere_to_start()
+            self._attend(event)
+        self._compiled.finish(self.taken - before, NONE, counts)
+
+    def _advance_by_steps(self, until: int) -> None:
+        step, known, now = self._world.step, self.model.index_of, self._now
+        action = loop.choose(self._given)
+        while True:
+            if action < 0:
+                if action == loop.FINISHED:
+                    return
+                self._attend(action)
+                action, known = loop.choose(self._given), self.model.index_of
+                continue
+            if now[loop.TAKEN] >= until:
+                now[loop.AHEAD] += 1  # it is left for the next time
+                return
+            before = self._world.samples if self._holds else 0
+            state, reward, terminated, end_reward, truncated = step(action)
+            if self._holds:
+                now[loop.TOOK] = self._world.samples - before
+            index = known.get(state)
+            if index is None:
+                index = self._meet(state)
+            ending = (loop.TERMINATED if terminated else 0) + (loop.TRUNCATED if truncated else 0)
+            if self._layered:
+                at = int(now[loop.AT])
+                loop.take_in(self._given, index, float(reward), float(end_reward), ending)
+                if now[loop.TOLD]:
+                    self._cells.moved(at, index)
+                    if self._cells.look():
+                        self._search.begin_anew(self._cells.all_keys())
+                action = loop.choose(self._given)
+            else:
+                action = loop.proceed(self._given, index, float(reward), float(end_reward), ending)
+
+    # What happens seldom ------------------------------------------------------------------------------------------
+
+    def _attend(self, event: int) -> None:
+        if event == loop.RESTART:
+            loop.begin(self._given, self._meet(self._world.restart()))
+        elif event == loop.EXHAUSTED:
+            self._refit(exhausted=True)
+        elif event == loop.CHOICE:
+            self._choose()
+        elif event == loop.NO_ROOM:
+            self.model.make_room()
+            self._refresh()
+        elif event == loop.TO_VALUES:
+            self._use_values()
+            self._refresh()
+        elif event == loop.TO_WAYS:
+            self._values, self._now[loop.BY_VALUES] = None, 0
+            self._search.begin_anew(self._cells.all_keys() if self._layered else None)
+            self._refresh()
+
+    def _choose(self) -> None:
+        """Ask which of the new pairs at the end of the way to try."""
+        assert self._prefer is not None
+        now = self._now
+        actions = self._actions[: now[loop.CHOICES]].tolist()
+        preferred = self._prefer(self.model.state(int(now[loop.GOAL])), actions)
+        self._way[0] = preferred[loop.draw(self._given, len(preferred))]
+        now[loop.CHOICES] = 1
+
+    def _refit(self, *, exhausted: bool) -> bool:
+        """Let the world make its states finer or coarser; where it has, counts follow or begin anew."""
+        now = self._world.refit(len(self.model), exhausted=exhausted, rewarded=self.first_reward is not None)
+        if now is None:
+            return False
+        known = self.model
+        if len(now) and not self._layered:
+            self.model = known.merged(now)
+            moved = [self.model.index(int(now[state])) for state in known.states]
+            self.goals = [goal for goal in (moved[goal] for goal in self.goals) if goal is not None]
+        else:  # what states are made of is not known of those that were put together
+            self.model, self.goals = GrowingModel(self._world.num_actions), []
+            self._layered = None if self._may_layer else False
+        self._cells, self._values = CellLevels(), None
+        starts = list(self.model.starts)
+        self._now[loop.START] = NONE if not starts else starts[0] if len(starts) == 1 else loop.MANY
+        self._begin_search()
+        self._refresh()
+        return True
+
+    def _meet(self, state: int) -> int:
+        known = len(self.model)
+        index = self.model.meet(state)
+        if index == known:
+            keys: list[int] = []
+            parts = self._world.parts() if self._layered is not False else None
+            if self._layered is None:
+                self._layered = parts is not None
+                if not self._layered:
+                    self._now[loop.LEVELS] = 1
+                    self._search = FrontierSearch(self.model, 1, self._price)
+                self._refresh()
+            if self._layered:
+                self._cells.meet(parts or {})
+                keys = self._cells.keys(index)
+            before = self._search.work
+            self._search.meet(index, keys)
+            if before is not self._search.work:
+                self._refresh()
+        return index
+
+    def _look_at_cells(self) -> None:
+        """Say so where nearly every step leads to a cell that was never met: there is nothing to be counted then."""
+        if len(self.model) > TOO_MANY_NEW * self.taken and self._world.stored_discretisation() is not None:
+            warnings.warn(
+                f"{len(self.model):,} cells were met in {self.taken:,} steps: nearly every observation is a new cell, "
+                "so that there is nothing to count and no way back to anything. Give coarser cells: "
+                "GridCells(bins, low, high) for a few numbers, HashedCells(width=...) to round, HashedCells(key=...) "
+                "or FunctionCells(...) for the part of the observation that tells places apart; leave out clocks, "
+                "noise and counters",
+                CellWarning,
+                stacklevel=2,
+            )
+
+    def _use_values(self) -> None:
+        self._values = BonusValues(
+            self.model, gamma=self._discount, least=self._least, backups=self._backups, every=self._hold
+        )
+        self._now[loop.BY_VALUES], self._now[loop.LEFT] = 1, NONE
+
+    def _refresh(self) -> None:
+        """Widen all arrays to what the model's are, and tell the kernels where they lie."""
+        self._search.make_room()
+        if self._values is not None:
+            self._values.make_room()
+        room = len(self.model.graph.first_into) + max(STRETCHES) + 1
+        way, hopes = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
+        ahead = int(self._now[loop.AHEAD])
+        if ahead > 0:
+            way[:ahead], hopes[:ahead] = self._way[:ahead], self._hopes[:ahead]
+        self._way, self._hopes = way, hopes
+        agent = Agent(self._now, self._settings, self._spent, self._actions, way, hopes, self._random)
+        sweeps = sweeps_for(0) if self._values is None else self._values.sweeps
+        levels = [array for level in self._search.levels for array in (level.bounds, level.keys, level.tried)]
+        levels += [self._actions[:0]] * (3 * len(SHARES) - len(levels))  # of levels that there are not
+        self._held = (*agent, *self.model.graph, *self._search.work, *sweeps, *levels)  # kept alive for the kernels
+        assert len(self._held) == len(loop.ARRAYS)
+        self._given = addresses_of(self._held)
+
+
+def next_refit(taken: int) -> int:
+    """When it is time to refit next, after so many samples."""
+    return REFIT_AFTER << (taken // REFIT_AFTER).bit_length()

@@ -1,0 +1,415 @@
+"""The loop of `Frontier`, compiled: what a step shows is counted, and what to do next is decided.
+
+Everything that an exploration knows lies in arrays, which Python makes and widens. A kernel is handed their addresses,
+because it is called at every step and needs forty of them (`compile.addresses_of`); in `ARRAYS` stands which comes
+where. `take_in` counts a step, `choose` decides on the next one, `proceed` does both, and `explore_compiled` does
+nothing else, in a world of compiled steps. What happens seldom is left to Python: `choose` returns an event, a negative
+number, in place of an action.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from curious_explorer.arrays import Floats, Indices, Integers, Words
+from curious_explorer.compile import carray, compiled, inlined, int64, pointer
+from curious_explorer.models import bonus_values
+from curious_explorer.models.bonus_values import Sweeps
+from curious_explorer.models.frontier_search import Level, Scratch, best_exits, lower, search
+from curious_explorer.models.growing_model import (
+    NONE,
+    OUTCOMES,
+    REPEATS,
+    STATES,
+    SURPRISES,
+    Graph,
+    add_step,
+    meet_next,
+)
+from curious_explorer.worlds.compiled_steps import StepTables, begin_episode, take_step
+from curious_explorer.worlds.random_streams import GOLDEN, mix64
+
+SHARES = (8.0, 8.0, 3.0, 1.0)
+"""In which proportion samples are shared among the levels that have something left, the coarsest first. It matters
+little: (3, 3, 3, 1) takes 18,700 samples for DoorKey-16x16 instead of 16,600, and 4,100 for MultiRoom-N4 instead of
+6,100 (medians of five layouts)."""
+NOISY, QUIET, FEWEST_REPEATS = 0.1, 0.03, 20
+"""From which share of surprises among repeated tries on values take over, from which on they hand back, and how many
+repeats it takes to tell."""
+STRETCHES = (32, 16, 8, 4)
+"""Before it stops, an agent repeats every action so many times in a row, shortest stretches first: cells that mix
+states may do the same thing ten times before they do another."""
+RESTARTS_IN_VAIN = 20
+"""After so many restarts in a row from which nothing new can be reached, there is nothing left."""
+
+RESTART, FINISHED, TO_VALUES, TO_WAYS, NO_ROOM, CHOICE, EXHAUSTED, NOWHERE, SPENT = range(-1, -10, -1)
+"""Events: begin an episode, stop, act by values, act by ways, widen the arrays, choose among ``actions`` what to try at
+the end of the way, nothing new is within reach; of compiled worlds: no episode can be begun, the steps are used up."""
+TERMINATED, TRUNCATED = 1, 2
+
+NUM_ACTIONS, LEVELS, BACKUPS, HOLD, TOOK, ASKS = range(6)  # what does not change
+AT, LEFT, AGE, LIMIT, LEVEL, AHEAD, EXPECTED, IN_VAIN, START, STRETCHES_LEFT = range(6, 16)
+BY_VALUES, ASKED, TAKEN, FIRST_REWARD, DONE, ACTION, HOPED, TOLD, GOAL, CHOICES, SAID = range(16, 27)
+"""Places in ``now``. Of what does not change: `TOOK` has the samples of one step, `ASKS` says whether there is somebody
+to ask for choices. Then: where the agent stands (`NONE`: nowhere), the state that it left last, the steps of the
+episode, after how many the world cuts episodes off, the level of cells that it works for, how many steps are planned,
+where the next episode must begin for that plan, restarts in vain, the one start (`NONE`: none yet, `MANY`), stretches
+to repeat actions for; whether it acts by values, how often these were asked; the samples taken, at which it first
+paid (`NONE`), whether it is done; the last action and where that was hoped to lead, and whether it told anything new;
+the end of the way and among how many actions there is a choice; whether `EXHAUSTED` was said."""
+NOW_SIZE = 27
+MANY = -2
+FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE = range(6)
+"""Places in ``settings``; it stops at so many times the samples of the first reward, and some more."""
+
+
+class Agent(NamedTuple):
+    """What the loop itself keeps."""
+
+    now: Integers  # (NOW_SIZE,)
+    settings: Floats  # (6,)
+    spent: Floats  # (L,): samples spent on each level, by its share
+    actions: Indices  # (A,): scratch
+    way: Indices  # (S + a stretch,): the actions that are planned, the next one last
+    hopes: Indices  # the same: where they should lead, `NONE` where nobody knows
+    random: Words  # (1,): the counter of draws
+
+
+ARRAYS = (*Agent._fields, *Graph._fields, *Scratch._fields, *Sweeps._fields, *("bounds", "keys", "tried") * len(SHARES))
+"""What stands in a list of addresses."""
+_GRAPH = len(Agent._fields)
+_SCRATCH = _GRAPH + len(Graph._fields)
+_SWEEPS = _SCRATCH + len(Scratch._fields)
+_FIRST_LEVEL = _SWEEPS + len(Sweeps._fields)
+
+
+@inlined
+def _int32(given: Integers, place: int) -> Indices:
+    array: Indices = carray(pointer(given[2 * place]), (given[2 * place + 1],), np.int32)
+    return array
+
+
+@inlined
+def _int64(given: Integers, place: int) -> Integers:
+    array: Integers = carray(pointer(given[2 * place]), (given[2 * place + 1],), np.int64)
+    return array
+
+
+@inlined
+def _float64(given: Integers, place: int) -> Floats:
+    array: Floats = carray(pointer(given[2 * place]), (given[2 * place + 1],), np.float64)
+    return array
+
+
+@inlined
+def agent_at(given: Integers) -> Agent:
+    """The agent of a list of addresses."""
+    random = carray(pointer(given[12]), (given[13],), np.uint64)
+    return Agent(
+        _int64(given, 0),
+        _float64(given, 1),
+        _float64(given, 2),
+        _int32(given, 3),
+        _int32(given, 4),
+        _int32(given, 5),
+        random,
+    )
+
+
+@inlined
+def graph_at(given: Integers) -> Graph:
+    """The counts of a list of addresses."""
+    return Graph(
+        _int32(given, _GRAPH),
+        _int32(given, _GRAPH + 1),
+        _int32(given, _GRAPH + 2),
+        _int32(given, _GRAPH + 3),
+        _int32(given, _GRAPH + 4),
+        _float64(given, _GRAPH + 5),
+        _int32(given, _GRAPH + 6),
+        _int32(given, _GRAPH + 7),
+        _int32(given, _GRAPH + 8),
+        _int32(given, _GRAPH + 9),
+        _float64(given, _GRAPH + 10),
+        _int64(given, _GRAPH + 11),
+        _int64(given, _GRAPH + 12),
+    )
+
+
+@inlined
+def scratch_at(given: Integers) -> Scratch:
+    """What searches work with."""
+    return Scratch(
+        _int64(given, _SCRATCH),
+        _int64(given, _SCRATCH + 1),
+        _int64(given, _SCRATCH + 2),
+        _int32(given, _SCRATCH + 3),
+        _int32(given, _SCRATCH + 4),
+        _int32(given, _SCRATCH + 5),
+        _int32(given, _SCRATCH + 6),
+        _int64(given, _SCRATCH + 7),
+        _int32(given, _SCRATCH + 8),
+    )
+
+
+@inlined
+def sweeps_at(given: Integers) -> Sweeps:
+    """Values with bonuses; empty while the agent acts by ways."""
+    waiting = carray(pointer(given[2 * _SWEEPS + 4]), (given[2 * _SWEEPS + 5],), np.bool_)
+    return Sweeps(
+        _float64(given, _SWEEPS),
+        _float64(given, _SWEEPS + 1),
+        waiting,
+        _int32(given, _SWEEPS + 3),
+        _int64(given, _SWEEPS + 4),
+    )
+
+
+@inlined
+def level_at(given: Integers, number: int, price: float) -> Level:
+    """One level of cells."""
+    first = _FIRST_LEVEL + 3 * number
+    tried = carray(pointer(given[2 * first + 4]), (given[2 * first + 5],), np.bool_)
+    return Level(_int32(given, first), _int32(given, first + 1), tried, price)
+
+
+@inlined
+def price_of(agent: Agent, number: int) -> float:
+    """What one more try of a pair of varying outcomes costs on a level: only the finest goes on trying."""
+    return float(agent.settings[PRICE]) if number == agent.now[LEVELS] - 1 else 0.0
+
+
+# What was seen --------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def take_in(given: Integers, following: int, reward: float, end_reward: float, ending: int) -> None:
+    """Count a step to the state of this index; ``ending`` is `TERMINATED`, `TRUNCATED`, their sum, or zero."""
+    agent, graph = agent_at(given), graph_at(given)
+    now = agent.now
+    at, action = now[AT], now[ACTION]
+    now[TAKEN] += now[TOOK]
+    now[AGE] += 1
+    agent.spent[now[LEVEL]] += 1.0 / SHARES[now[LEVEL]]
+    terminated = ending & TERMINATED
+    if terminated:
+        graph.end_paid[following] = end_reward
+    if now[FIRST_REWARD] == NONE and (reward > 0.0 or end_reward > 0.0):
+        now[FIRST_REWARD] = now[TAKEN]
+    first = now[FIRST_REWARD]
+    if first != NONE and now[TAKEN] >= agent.settings[STOP_FACTOR] * first + agent.settings[STOP_MORE]:
+        now[DONE] = 1
+    now[TOLD] = add_step(graph, at * now[NUM_ACTIONS] + action, ~following if terminated else following, reward)
+    if now[TOLD]:
+        now[AHEAD] = 0
+        if not now[BY_VALUES]:
+            work = scratch_at(given)
+            for number in range(now[LEVELS]):
+                level = level_at(given, number, price_of(agent, number))
+                key = level.keys[at]
+                if key != NONE:
+                    level.tried[key * now[NUM_ACTIONS] + action] = True
+                lower(graph, level, work, now[NUM_ACTIONS], at)
+    now[LEFT], now[AT] = at, following
+    if following != now[HOPED]:
+        now[AHEAD] = 0
+    if ending:
+        if ending & TRUNCATED:
+            now[LIMIT] = now[AGE]
+        now[AT] = NONE
+        now[AHEAD] = 0
+
+
+@compiled
+def begin(given: Integers, index: int) -> None:
+    """An episode begins in the state of this index."""
+    agent, graph = agent_at(given), graph_at(given)
+    now = agent.now
+    if now[START] == NONE:
+        now[START] = index
+    elif now[START] != index:
+        now[START] = MANY
+    graph.start_times[index] += 1
+    now[AT], now[AGE] = index, 0
+    if index != now[EXPECTED]:
+        now[AHEAD] = 0
+    now[EXPECTED] = NONE
+
+
+# What to do -----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def choose(given: Integers) -> int:
+    """The next action, or an event that must be attended to before this is asked again."""
+    agent, graph = agent_at(given), graph_at(given)
+    now = agent.now
+    if graph.tally[STATES] == len(graph.first_into) or graph.tally[OUTCOMES] == len(graph.outcome_pair):
+        return int64(NO_ROOM)
+    if now[DONE]:
+        return int64(FINISHED)
+    if now[AT] == NONE or now[EXPECTED] != NONE:
+        return int64(RESTART)
+    if now[AHEAD] == 0:
+        event = _plan_ahead(given)
+        if event < 0:
+            return event
+    now[AHEAD] -= 1
+    now[ACTION], now[HOPED] = agent.way[now[AHEAD]], agent.hopes[now[AHEAD]]
+    return int64(now[ACTION])
+
+
+@compiled
+def proceed(given: Integers, following: int, reward: float, end_reward: float, ending: int) -> int:
+    """`take_in` and `choose`."""
+    take_in(given, following, reward, end_reward, ending)
+    return choose(given)
+
+
+@compiled
+def _plan_ahead(given: Integers) -> int:
+    """Plan at least one step; an event if something else must come before, else zero."""
+    agent, graph = agent_at(given), graph_at(given)
+    now, num_actions = agent.now, agent.now[NUM_ACTIONS]
+    repeats, surprises = graph.tally[REPEATS], graph.tally[SURPRISES]
+    if now[BY_VALUES]:
+        if surprises < QUIET * repeats:
+            return int64(TO_WAYS)
+        now[ASKED] += 1
+        backups = 0 if now[ASKED] % now[HOLD] else now[BACKUPS] * now[HOLD]
+        discount, least = agent.settings[DISCOUNT], agent.settings[LEAST]
+        sweeps = sweeps_at(given)
+        count = bonus_values.choose(
+            graph, sweeps, num_actions, discount, least, backups, now[LEFT], now[AT], agent.actions
+        )
+        agent.way[0], agent.hopes[0] = agent.actions[_draw(agent, count)], NONE
+        now[AHEAD] = 1
+        return int64(0)
+    if repeats >= FEWEST_REPEATS and surprises > NOISY * repeats:
+        return int64(TO_VALUES)
+    if not _find_way(given):
+        if now[START] == MANY and now[IN_VAIN] < RESTARTS_IN_VAIN:
+            now[IN_VAIN] += 1
+            now[AT] = NONE
+            return int64(RESTART)
+        if now[STRETCHES_LEFT] == 0:
+            now[DONE] = now[SAID]
+            now[SAID] = 1
+            return int64(FINISHED if now[DONE] else EXHAUSTED)
+        now[STRETCHES_LEFT] -= 1
+        length = STRETCHES[now[STRETCHES_LEFT] // num_actions]
+        for place in range(length):
+            agent.way[place] = now[STRETCHES_LEFT] % num_actions
+            agent.hopes[place] = now[AT]  # given up as soon as it leads elsewhere
+        now[AHEAD] = length
+    now[IN_VAIN], now[SAID] = 0, 0
+    if now[CHOICES] > 1:
+        return int64(CHOICE)
+    return int64(RESTART if now[EXPECTED] != NONE else 0)
+
+
+@compiled
+def _find_way(given: Integers) -> bool:
+    """Plan the way to the nearest new pair of the level that was spent least on; whether there is one.
+
+    Where it begins at the start, ``now[EXPECTED]`` says so.
+    """
+    agent, graph, work = agent_at(given), graph_at(given), scratch_at(given)
+    now, num_actions = agent.now, agent.now[NUM_ACTIONS]
+    now[CHOICES] = 1
+    asked = 0
+    for _ in range(now[LEVELS]):
+        number = int64(NONE)
+        for other in range(now[LEVELS]):
+            if not asked >> other & 1 and (number == NONE or agent.spent[other] < agent.spent[number]):
+                number = int64(other)
+        asked |= 1 << number
+        level = level_at(given, number, price_of(agent, number))
+        distance, goal, length = search(graph, level, work, num_actions, now[AT], now[LIMIT] - now[AGE] - 1)
+        if goal != NONE:
+            _load(agent, graph, work, length)
+        start = now[START]
+        if start >= 0 and (start != now[AT] or now[AGE] > 0):
+            nearer = now[LIMIT] - 1
+            if goal != NONE:
+                nearer = min(nearer, int64(math.ceil(agent.settings[FACTOR] * distance)) - 1)
+            if nearer >= 0:
+                _, again, length = search(graph, level, work, num_actions, start, nearer)
+                if again != NONE:
+                    goal, now[EXPECTED] = again, start
+                    _load(agent, graph, work, length)
+        if goal != NONE:
+            now[LEVEL], now[GOAL] = number, goal
+            count = best_exits(graph, level, num_actions, goal, agent.actions)
+            now[CHOICES] = count if now[ASKS] else 1
+            agent.way[0], agent.hopes[0] = agent.actions[0 if now[ASKS] else _draw(agent, count)], NONE
+            return True
+    return False
+
+
+@compiled
+def _load(agent: Agent, graph: Graph, work: Scratch, length: int) -> None:
+    """Take over the way that a search found, but for the new pair at its end."""
+    for place in range(length):
+        entry = work.path[length - 1 - place]
+        agent.way[1 + place] = graph.outcome_pair[entry] % agent.now[NUM_ACTIONS]
+        agent.hopes[1 + place] = graph.outcome_state[entry]
+    agent.now[AHEAD] = length + 1
+
+
+@compiled
+def draw(given: Integers, count: int) -> int:
+    """One of so many, all alike."""
+    return _draw(agent_at(given), count)
+
+
+@compiled
+def _draw(agent: Agent, count: int) -> int:
+    """One of so many, all alike."""
+    if count == 1:
+        return int64(0)
+    agent.random[0] += GOLDEN
+    return int64((mix64(agent.random[0]) >> np.uint64(33)) * np.uint64(count) >> np.uint64(31))
+
+
+# Worlds of compiled steps ---------------------------------------------------------------------------------------------
+
+
+@compiled
+def explore_compiled(
+    given: Integers, tables: StepTables, index_of: Indices, entry_counts: Integers, counter: np.uint64, most: int
+) -> tuple[int, np.uint64]:
+    """Take steps until ``now[TAKEN]`` is ``most``, or something happens; the event, and the counter of draws.
+
+    ``index_of`` has the index of every state of the world, `NONE` where it was not met, shape (S,).
+    """
+    agent, graph = agent_at(given), graph_at(given)
+    now = agent.now
+    while True:
+        action = choose(given)
+        if action == RESTART:
+            state, _, counter = begin_episode(tables, counter, int64(1))
+            if state < 0:
+                return int64(NOWHERE), counter
+            begin(given, _meet(graph, index_of, state))
+            continue
+        if action < 0:
+            return action, counter
+        if now[TAKEN] >= most:
+            now[AHEAD] += 1  # it is left for the next time
+            return int64(SPENT), counter
+        entry, following, earned, counter = take_step(tables, graph.numbers[now[AT]], action, counter)
+        entry_counts[entry] += 1
+        state = ~following if following < 0 else following
+        end_reward = tables.end_rewards[state] if following < 0 else 0.0
+        take_in(given, _meet(graph, index_of, state), earned, end_reward, TERMINATED if following < 0 else 0)
+
+
+@compiled
+def _meet(graph: Graph, index_of: Indices, state: int) -> int:
+    if index_of[state] == NONE:
+        index_of[state] = meet_next(graph, state)
+    return int64(index_of[state])
