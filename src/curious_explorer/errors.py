@@ -59,6 +59,14 @@ class BackendError(ValueError):
     """A backend that was asked for cannot be used here: no GPU, no driver for it, a package or memory is missing."""
 
 
+class DemonstrationError(RuntimeError):
+    """There is no way to a reward to demonstrate, or the world is not as it was counted."""
+
+
+class DatasetError(ValueError):
+    """A dataset cannot be written: a folder in the way, no permission, or what was seen does not fit its format."""
+
+
 class NoRewardWarning(UserWarning):
     """Nothing that was seen pays, so that starts are spread instead of moving with what is learned."""
 

@@ -141,6 +141,10 @@ def train(
             "spread or uniform over the cells that were counted, or mixture: the reset model as it is weighed."
         ),
     ] = None,
+    warm_start: Annotated[
+        bool,
+        typer.Option(help="Clone the best known way to the reward into the policy first; its steps are samples, too."),
+    ] = True,
     algorithm: Annotated[
         str, typer.Option(help="ppo, a2c, trpo, recurrent-ppo, dqn, sac, or a rival: rnd, noveld, counts.")
     ] = "ppo",
@@ -198,6 +202,7 @@ def train(
         evaluation_episodes=evaluation_episodes,
         deterministic=deterministic,
         hyperparameters=hyperparameters(settings or []),
+        warm_start=warm_start,
         starts=starts or (ADAPTIVE if weighting is None else MIXTURE),
     )
     if starts is not None and weighting is not None and starts != MIXTURE:
@@ -276,6 +281,12 @@ def _show_training(console: Console, training: Training, out: Path) -> None:
         f"{training.samples:,} samples: {training.learning_steps:,} of episodes and "
         f"{training.samples - training.learning_steps:,} of roll-ins. Evaluations took {evaluation_steps:,} steps more."
     )
+    if (warm := training.warm_start) is not None:
+        say(
+            console,
+            f"Warm start: {warm.episodes} episodes along the best known way ({warm.samples:,} samples); the cloned "
+            f"policy agreed with the plan in {warm.agreement:.0%} of their states.",
+        )
     if training.starts is not None:
         say(console, _told_of_starts(training.starts))
     if training.policy is None:

@@ -11,7 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from curious_explorer.arrays import Floats
+from curious_explorer.errors import DemonstrationError
 from curious_explorer.explorers.checkpoint import read_exploration
+from curious_explorer.explorers.demonstrations import Demonstration, demonstrations
 from curious_explorer.explorers.frontier_files import FrontierCounts, read_counts
 from curious_explorer.explorers.rounds import Round
 from curious_explorer.learners.optimizer import Watch
@@ -132,6 +134,20 @@ class Exploration:
     def resets_to(self, state: int | str, **settings: Any) -> ResetModel:
         """Resets to one state, or cell, where a model was counted; see `ResetModel.to`."""
         return self.reset_model.to(state, **settings)
+
+    def demonstrations(self, world: World, episodes: int = 10, **settings: Any) -> list[Demonstration]:
+        """Episodes along the best known way to the reward, where a model was counted; see `demonstrations`.
+
+        Every step of them is one of ``world``, and is counted there.
+        """
+        model = self.reset_model.model
+        if model is None:
+            raise DemonstrationError(
+                "this exploration counted no transitions, so that no way to a reward is known; explore with Frontier "
+                "(the default) or another explorer that counts"
+            )
+        self.reset_model.check_world(world)
+        return demonstrations(world, model, **{"gamma": self.gamma, "episodes": episodes, **settings})
 
     def __repr__(self) -> str:
         words = "complete" if self.complete else f"{len(self.rounds)} rounds" if self.rounds else "by counts"

@@ -378,6 +378,10 @@ class GymWorld(World):
 
     # One step at a time -------------------------------------------------------------------------------------------
 
+    def action_of(self, number: int) -> Any:
+        """The environment's action of this number."""
+        return self.discretisation.action_set.choices[number]
+
     def restart(self) -> int:
         """Begin an episode from the environment's own start; returns its cell."""
         cell = self.begin()

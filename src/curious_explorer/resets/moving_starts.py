@@ -3,11 +3,9 @@
 Exploring finds the reward once; most starts then teach nothing, being too far from the reward or solved long ago. Here
 episodes begin near the reward and move back towards the environment's own start as fast as the learner follows.
 
-**What the counted model says.** The best plan on the counts (every pair that was never tried being worth the least)
-earns, above the least that a step can pay, W_t(s) in t steps from s, discounted. The *length* of the way from s is the
-t at which half of W(s) is earned: the steps to the goal, where there is one; and it means the same where rewards are
-shaped, several, noisy, or costs that end at the goal. The *distance* of s is by how much its way is longer than the
-shortest one. What an episode from s is expected to return is the plan's return in the steps that the episode may take.
+**What the counted model says.** How far each state is from the reward on the best plan that is known, and what an
+episode from there is expected to return: that plan's return in the steps that the episode may take (see
+`models.best_ways`, where distances mean the same for rewards that are sparse, shaped, several, noisy, or costs).
 
 **What the learner says.** An episode succeeds if it returns at least half of that (between the least possible and the
 plan's). Then
@@ -35,11 +33,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from curious_explorer.arrays import Floats, Integers, Mask
+from curious_explorer.models.best_ways import MOST_STEPS, BestWays
 from curious_explorer.models.counted_model import NO_REWARD, CountedModel
-from curious_explorer.models.planning import FINE_TOLERANCE, plan, problem
 from curious_explorer.resets.chosen_states import LEAST_ARRIVAL, LEVELS, reaching_of
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.roll_in import RollIn
@@ -49,8 +46,6 @@ OWN = -1
 """The environment's own start, in the place of the number of a start."""
 MOST_STARTS, MOST_NOISY_STARTS = 20_000, 1_000
 """Of more, evenly spaced ones are taken; where something is random each takes a plan."""
-MOST_STEPS = 20_000
-"""So many steps ahead the plan's returns are looked at."""
 BIN_FACTOR = 1.3
 """How much further away each bin of distances reaches, in which success is counted."""
 FAST, SLOW = 0.9, 0.98
@@ -146,7 +141,7 @@ class MovingStarts:
         self.settings = settings or StartSettings()
         self.gamma = check_gamma(gamma)
         self._reaching = reaching = reaching_of(model)
-        ways = _Ways(model, reaching.met, self.gamma)
+        ways = BestWays(model, reaching.met, self.gamma)
         self.reward_known = ways.reward_known
         steps = reaching.distances_from_starts()[reaching.met]
         starts = model.starts[reaching.met] / model.starts.sum()
@@ -195,7 +190,7 @@ class MovingStarts:
         self.guard: AbstractContextManager[Any] = nullcontext()
         """Held while the tally is changed."""
 
-    def _weights(self, ways: _Ways, steps: Integers, terminal: Mask) -> tuple[Floats, Floats]:
+    def _weights(self, ways: BestWays, steps: Integers, terminal: Mask) -> tuple[Floats, Floats]:
         """How much each state that was met weighs among those of its distance, and that distance."""
         can = (steps >= 0) & ~terminal
         if not self.reward_known:
@@ -423,72 +418,3 @@ class MovingStarts:
 def _earned(returned: float, low: float, expected: float) -> float:
     """What share a return is of the expected one, above the least possible."""
     return (returned - low) / max(expected - low, NO_REWARD)
-
-
-class _Ways:
-    """The best plan on a counted model: what it earns from each state that was met, and how soon."""
-
-    def __init__(self, model: CountedModel, met: Integers, gamma: float) -> None:
-        part = model.within(met)
-        tried = part.tries > 0
-        own = part.rewards(None)
-        ends = np.where(part.terminal, part.end_rewards(), 0.0)
-        paid = [*own[tried].tolist(), *ends[part.terminal].tolist()]
-        self.least = min(0.0, min(paid, default=0.0))
-        most = max(paid, default=0.0)
-        span = most - self.least if most > self.least + NO_REWARD else 0.0
-        self.reward_known = span > 0.0
-        self.planned = np.full(len(met), self.least / (1.0 - gamma))
-        self.distance: Floats = np.full(len(met), math.inf)
-        self._own, self._terminal = own, part.terminal
-        if not self.reward_known or len(met) == 0:
-            return
-        # Above the least, in units of the most: what is unknown is worth nothing.
-        shifted = np.where(tried, (own - self.least) / span, 0.0)
-        settled = np.full(part.shape, np.nan)
-        settled[~tried] = 0.0
-        settled[part.terminal] = ((ends[part.terminal] - self.least) / span)[:, None]
-        values = np.zeros(len(met))
-        policy = plan(problem(part, shifted, settled), gamma, values, FINE_TOLERANCE).policy * tried
-        policy[part.terminal] = 0.0
-        total = policy.sum(axis=1, keepdims=True)
-        self._policy = np.divide(policy, total, out=np.zeros_like(policy), where=total > 0.0)
-        rows = part.rows
-        before, action = np.divmod(rows.pairs, part.num_actions)
-        chances = part.chances() * self._policy[before, action]
-        self._moves = sparse.csr_array((chances, (before, rows.next_states)), shape=(len(met), len(met)))
-        self.planned = (values * span + self.least) / (1.0 - gamma)
-        lengths = self._lengths((shifted * self._policy).sum(axis=1), values, settled[:, 0], gamma)
-        self.distance = lengths - lengths.min() + 1.0
-        self.reward_known = bool(np.isfinite(lengths).any())
-
-    def _lengths(self, pays: Floats, values: Floats, settled: Floats, gamma: float) -> Floats:
-        """After how many steps half of what the plan earns is earned, shape (M,); infinite where it earns nothing."""
-        lengths = np.full(len(values), math.inf)
-        wanted = 0.5 * values / (1.0 - gamma)
-        waiting = (values > 10.0 * FINE_TOLERANCE) & ~self._terminal
-        ahead = np.zeros(len(values))
-        for step in range(1, MOST_STEPS + 1):
-            if not waiting.any():
-                break
-            ahead[self._terminal] = settled[self._terminal] * (1.0 - gamma ** (step - 1)) / (1.0 - gamma)
-            ahead = pays + gamma * (self._moves @ ahead)
-            there = waiting & (ahead >= wanted * (1.0 - 1e-9))
-            lengths[there] = step
-            waiting &= ~there
-        return lengths
-
-    def expected(self, chosen: Integers, cuts: Integers, starts: Floats, own_cut: int) -> tuple[Floats, float]:
-        """What the plan returns, not discounted, in so many steps: from each chosen state, and from the own start."""
-        expected, own = np.zeros(len(chosen)), 0.0
-        if not self.reward_known:
-            return expected, own
-        pays = np.where(self._terminal, 0.0, (self._own * self._policy).sum(axis=1))
-        ahead = np.zeros(len(pays))
-        for step in range(1, int(max(cuts.max(initial=0), own_cut)) + 1):
-            ahead = pays + self._moves @ ahead
-            now = cuts == step
-            expected[now] = ahead[chosen[now]]
-            if step == own_cut:
-                own = float(starts @ ahead)
-        return expected, own

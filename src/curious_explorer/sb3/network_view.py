@@ -101,6 +101,10 @@ class SpaceView:
             action = action + self._first_action
         return int(action) if self._one else action
 
+    def action_seen(self, action: Any) -> Any:
+        """The network's action for one of the environment."""
+        return action if self._first_action is None else action - self._first_action
+
 
 class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment as `SpaceView` shows it."""

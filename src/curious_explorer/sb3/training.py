@@ -34,6 +34,8 @@ from curious_explorer.resets.starts import MIXTURE
 from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
+from curious_explorer.sb3.warm_start import SHARE as WARM_START_SHARE
+from curious_explorer.sb3.warm_start import WarmStart, clone, demonstrate
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, check_tensors, read_plain, reading, tensors_header, write_atomically
 from curious_explorer.validation import check_name
@@ -79,6 +81,8 @@ class Training(NamedTuple):
     """The file of the policy; None if it is of a kind that acts only with PyTorch."""
     starts: StartsProgress | None = None
     """How far starts moved; None where they do not."""
+    warm_start: WarmStart | None = None
+    """What was cloned first, if anything was in this call."""
 
 
 def train_into(
@@ -116,6 +120,9 @@ def train_into(
         logs = None if tensorboard is None else str(tensorboard)
         learner = Learner(settings, reset_model, logs, callback=callback, watched=watched)
         try:
+            warm = None
+            if saved is None and reset_model is not None and settings.starts_warm(reset_model):
+                warm = _warm_start(learner, settings, reset_model)
             evaluations = _go_on(
                 learner, settings, path, saved, watch or (lambda *_: None), until or (lambda evaluations: False)
             )
@@ -127,7 +134,19 @@ def train_into(
         finally:
             learner.close()
     progress = None if learner.starts is None else learner.starts.progress
-    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy, progress)
+    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy, progress, warm)
+
+
+def _warm_start(learner: Learner, settings: TrainingSettings, reset_model: ResetModel) -> WarmStart | None:
+    """Clone the best known way to the reward; nothing where no way is known, or it does not lead there."""
+    limit = max(1, int(WARM_START_SHARE * settings.samples))
+    found, taken = demonstrate(settings.make_training_env, reset_model, spawned_seed(settings.seed, 0, 2), limit)
+    learner.meter.taken += taken
+    if not found:
+        return None
+    choices = Discretisation.of_reset_model(reset_model).action_set.choices
+    agreement = clone(learner, found, choices, spawned_seed(settings.seed, 1, 2), settings.reward_scale)
+    return WarmStart(len(found), taken, agreement)
 
 
 def _go_on(

@@ -94,7 +94,7 @@ class Learner:
             raise ValueError(f"{settings.algorithm} cannot be made with {arguments}: {error}") from error
         if settings.algorithm == "dqn":  # chances fall with the samples of all, not with those of one call of `learn`
             self.model.exploration_schedule = self._chance_of_random_actions
-        self._normalizer: Any = self.model.get_vec_normalize_env()
+        self.normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
 
     def _policy_class(self) -> Any:
@@ -109,6 +109,12 @@ class Learner:
         done = min(1.0, self.meter.taken / (model.exploration_fraction * self._settings.samples))
         first, last = model.exploration_initial_eps, model.exploration_final_eps
         return float(first + done * (last - first))
+
+    @property
+    def statistics(self) -> Any:
+        """The running mean and variance of the numbers that a network sees, where there is a normalizer."""
+        seen = self.normalizer.obs_rms
+        return seen[NUMBERS] if isinstance(seen, dict) else seen
 
     @property
     def learning_steps(self) -> int:
@@ -143,14 +149,14 @@ class Learner:
         """The actor as weights and plain data; None for one that is no multilayer perceptron of our kind."""
         if self.view.kind != PERCEPTRON or self._settings.algorithm not in ON_POLICY:
             return None
-        return network_policy(self.model.policy, *self._spaces, self._normalizer)
+        return network_policy(self.model.policy, *self._spaces, self.normalizer)
 
     def agent(self, seed: int, deterministic: bool | None = None) -> Agent:
         """What has been learned: acts by NumPy where that can be, at a tenth of the time of ``predict``."""
         network = self.network_policy()
         likeliest = self._settings.deterministic if deterministic is None else deterministic
         if network is None:
-            return ModelAgent(self.model, self.view, self._normalizer, deterministic=likeliest)
+            return ModelAgent(self.model, self.view, self.normalizer, deterministic=likeliest)
         return NetworkAgent(network, deterministic=likeliest, seed=seed)
 
     def own_format(self) -> dict[str, bytes]:
@@ -162,8 +168,8 @@ class Learner:
         with mock.patch.dict(sys.modules, absent):
             self.model.save(content)
         files = {"model.zip": content.getvalue()}
-        if self._normalizer is not None:
-            files["vecnormalize.pkl"] = pickle.dumps(self._normalizer)
+        if self.normalizer is not None:
+            files["vecnormalize.pkl"] = pickle.dumps(self.normalizer)
         return files
 
     def log(self, numbers: dict[str, float], samples: int) -> None:
@@ -192,8 +198,8 @@ class Learner:
                     else:
                         plain["optimizer"][f"{place}.{number}.{name}"] = value
         tensors |= {f"variable.{name}": tensor for name, tensor in self._variables().items()}
-        if self._normalizer is not None:
-            seen = _statistics(self._normalizer)
+        if self.normalizer is not None:
+            seen = self.statistics
             tensors["seen.mean"], tensors["seen.variance"] = torch.tensor(seen.mean), torch.tensor(seen.var)
             plain["seen"] = float(seen.count)
         if self._settings.algorithm in WITH_BONUS:
@@ -215,8 +221,8 @@ class Learner:
             optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
         for name, variable in self._variables().items():
             variable.data = tensors[f"variable.{name}"].data
-        if self._normalizer is not None:
-            seen = _statistics(self._normalizer)
+        if self.normalizer is not None:
+            seen = self.statistics
             seen.mean, seen.var = tensors["seen.mean"].numpy().copy(), tensors["seen.variance"].numpy().copy()
             seen.count = float(plain["seen"])
         if self._settings.algorithm in WITH_BONUS:
@@ -250,11 +256,6 @@ Kept = TypeVar("Kept")
 
 def _named(kept: dict[str, Kept], beginning: str) -> dict[str, Kept]:
     return {name.removeprefix(beginning): value for name, value in kept.items() if name.startswith(beginning)}
-
-
-def _statistics(normalizer: Any) -> Any:
-    """The running mean and variance of the numbers that a network sees."""
-    return normalizer.obs_rms[NUMBERS] if isinstance(normalizer.obs_rms, dict) else normalizer.obs_rms
 
 
 def _logger(folder: str | None) -> Any:

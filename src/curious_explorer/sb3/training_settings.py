@@ -14,8 +14,10 @@ from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.gym.time_limits import time_limit_of
-from curious_explorer.resets.starts import ADAPTIVE, STARTS
+from curious_explorer.resets.reset_model import ResetModel
+from curious_explorer.resets.starts import ADAPTIVE, STARTS, can_move
 from curious_explorer.sb3.algorithms import (
+    ALGORITHMS,
     NETWORK_SETTINGS,
     OFF_POLICY,
     ROLLOUT,
@@ -57,6 +59,9 @@ class TrainingSettings:
     num_envs: int = 8
     starts: str = ADAPTIVE
     """Where episodes begin, given a reset model: see `resets.starts`."""
+    warm_start: bool = True
+    """Whether the best known way to the reward is cloned into the policy first, given a reset model with counts; for
+    "ppo", "a2c" and "trpo"."""
     seed: int = 0
     normalize: bool = True
     """Whether observations are shifted and scaled by their running mean and variance."""
@@ -100,6 +105,10 @@ class TrainingSettings:
     def make_training_env(self) -> Env:
         """The environment as a learner sees it."""
         return without_price(self.make_env(), self.price)
+
+    def starts_warm(self, reset_model: ResetModel) -> bool:
+        """Whether there is a policy to clone into, and counts by which a way can be found."""
+        return self.warm_start and self.algorithm in ALGORITHMS and can_move(reset_model)
 
     def with_evaluations(self) -> TrainingSettings:
         """The same with how often and how long to evaluate, so that evaluations do not cost as much as training."""

@@ -273,6 +273,10 @@ class World(ABC):
         """
         return None
 
+    def action_of(self, number: int) -> Any:
+        """What an action's number means."""
+        return number
+
     # Runs that are resumed ------------------------------------------------------------------------------------------
 
     def position(self) -> dict[str, Any]:

@@ -61,6 +61,14 @@ class WorldWrapper(World):
         """What the state is made of."""
         return self.world.parts()
 
+    def observation(self) -> Any:
+        """What the agent sees."""
+        return self.world.observation()
+
+    def action_of(self, number: int) -> Any:
+        """What an action's number means."""
+        return self.world.action_of(number)
+
     def position(self) -> dict[str, Any]:
         """Where the world stands."""
         return self.world.position()

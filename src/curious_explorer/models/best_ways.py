@@ -1,0 +1,98 @@
+"""What the best plan on a counted model earns from each state that was met, and how soon.
+
+Rewards are taken above the least that a step was seen to pay (or above nothing, if all pay more), and a pair that was
+never tried is worth the least, so that the plan keeps to what was seen whatever the sign of rewards. W_t(s) is what it
+earns in t steps from s, discounted and above the least. The *length* of the way from s is the t at which half of W(s)
+is earned: the steps to the goal, where there is one; and it means the same where rewards are shaped, several, noisy, or
+costs that end at the goal. The *distance* of s is by how much its way is longer than the shortest one, and one step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from curious_explorer.arrays import Floats, Integers
+from curious_explorer.models.counted_model import NO_REWARD, CountedModel
+from curious_explorer.models.planning import FINE_TOLERANCE, plan, problem
+
+MOST_STEPS = 20_000
+"""So many steps ahead the plan's returns are looked at."""
+
+
+class BestWays:
+    """The best plan on a counted model, among the states ``met``, shape (M,), which all arrays are about."""
+
+    def __init__(self, model: CountedModel, met: Integers, gamma: float) -> None:
+        part = model.within(met)
+        tried = part.tries > 0
+        own = part.rewards(None)
+        ends = np.where(part.terminal, part.end_rewards(), 0.0)
+        paid = [*own[tried].tolist(), *ends[part.terminal].tolist()]
+        self.least = min(0.0, min(paid, default=0.0))
+        """The least that a step was seen to pay, or nothing."""
+        most = max(paid, default=0.0)
+        span = most - self.least if most > self.least + NO_REWARD else 0.0
+        self.reward_known = span > 0.0
+        """Whether anything pays more than that, and a way there is known."""
+        self.planned = np.full(len(met), self.least / (1.0 - gamma))
+        """The discounted return of the plan, shape (M,)."""
+        self.distance: Floats = np.full(len(met), math.inf)
+        """Shape (M,); infinite where the plan earns nothing."""
+        self.policy: Floats = np.zeros(part.shape)
+        """The plan, shape (M, A); zero where nothing was tried, and at ends."""
+        self._own, self._terminal = own, part.terminal
+        if not self.reward_known or len(met) == 0:
+            return
+        # Above the least, in units of the most: what is unknown is worth nothing.
+        shifted = np.where(tried, (own - self.least) / span, 0.0)
+        settled = np.full(part.shape, np.nan)
+        settled[~tried] = 0.0
+        settled[part.terminal] = ((ends[part.terminal] - self.least) / span)[:, None]
+        values = np.zeros(len(met))
+        policy = plan(problem(part, shifted, settled), gamma, values, FINE_TOLERANCE).policy * tried
+        policy[part.terminal] = 0.0
+        total = policy.sum(axis=1, keepdims=True)
+        self.policy = np.divide(policy, total, out=np.zeros_like(policy), where=total > 0.0)
+        rows = part.rows
+        before, action = np.divmod(rows.pairs, part.num_actions)
+        chances = part.chances() * self.policy[before, action]
+        self._moves = sparse.csr_array((chances, (before, rows.next_states)), shape=(len(met), len(met)))
+        self.planned = (values * span + self.least) / (1.0 - gamma)
+        lengths = self._lengths((shifted * self.policy).sum(axis=1), values, settled[:, 0], gamma)
+        self.reward_known = bool(np.isfinite(lengths).any())
+        if self.reward_known:
+            self.distance = lengths - lengths.min() + 1.0
+
+    def _lengths(self, pays: Floats, values: Floats, settled: Floats, gamma: float) -> Floats:
+        """After how many steps half of what the plan earns is earned, shape (M,); infinite where it earns nothing."""
+        lengths = np.full(len(values), math.inf)
+        wanted = 0.5 * values / (1.0 - gamma)
+        waiting = (values > 10.0 * FINE_TOLERANCE) & ~self._terminal
+        ahead = np.zeros(len(values))
+        for step in range(1, MOST_STEPS + 1):
+            if not waiting.any():
+                break
+            ahead[self._terminal] = settled[self._terminal] * (1.0 - gamma ** (step - 1)) / (1.0 - gamma)
+            ahead = pays + gamma * (self._moves @ ahead)
+            there = waiting & (ahead >= wanted * (1.0 - 1e-9))
+            lengths[there] = step
+            waiting &= ~there
+        return lengths
+
+    def expected(self, chosen: Integers, cuts: Integers, starts: Floats, own_cut: int) -> tuple[Floats, float]:
+        """What the plan returns, not discounted, in so many steps: from each chosen state, and from the own start."""
+        expected, own = np.zeros(len(chosen)), 0.0
+        if not self.reward_known:
+            return expected, own
+        pays = np.where(self._terminal, 0.0, (self._own * self.policy).sum(axis=1))
+        ahead = np.zeros(len(pays))
+        for step in range(1, int(max(cuts.max(initial=0), own_cut)) + 1):
+            ahead = pays + self._moves @ ahead
+            now = cuts == step
+            expected[now] = ahead[chosen[now]]
+            if step == own_cut:
+                own = float(starts @ ahead)
+        return expected, own
