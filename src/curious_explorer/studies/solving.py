@@ -23,6 +23,8 @@ RUN/report.html       the same for people
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -30,11 +32,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 
 from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
-from curious_explorer.gym.agents import LONGEST_EPISODE, Agent, Played, play_episodes
+from curious_explorer.gym.agents import Agent, Played, play_episodes
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
@@ -43,6 +46,7 @@ from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_inputs import num_inputs
 from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.gym.shifted_reward import without_price
+from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.models.reaching import Reaching
 from curious_explorer.resets.chosen_states import rewarding_states
@@ -74,6 +78,8 @@ from curious_explorer.validation import check_count, check_name, check_seed
 
 LEAST_SAMPLES = 5_000
 """A look, two updates of a plain learner, and as much again to explore and to learn."""
+LEAST_EPISODES = 20
+"""So many episodes of full length must fit, those of evaluations among them."""
 LOOK_SHARE, LEAST_LOOK, MOST_LOOK = 0.02, 200, 2_000
 PLAIN_SHARE, LEAST_PLAIN, MOST_PLAIN = 0.05, 2_048, 25_000
 """What a plain learner is given to show that it meets rewards by itself."""
@@ -84,8 +90,6 @@ PLAIN_TRIAL = 0.3
 EXPLORE_SHARE = 0.85
 """The most of what is left that exploring takes, if it meets no reward before."""
 AFTER_REWARD = 0.5
-LEARNING_SHARE = 0.85
-"""Of what is left for learning, the part that is learned from; the rest evaluates on the way."""
 CANDIDATES, CHOOSING_SHARE = 5, 0.1
 """How many agents are compared in the end, and the most of what is left that this may take."""
 CHOOSING_EPISODES, FINAL_EPISODES = 10, 50
@@ -203,9 +207,7 @@ def solve_task(
 
 def default_folder(environment: str) -> Path:
     """Where a run goes that was not told where."""
-    from curious_explorer.studies.runner import safe_name
-
-    return Path("results") / "solve" / safe_name(environment.replace("/", "-"))
+    return Path("results") / "solve" / re.sub(r"[^A-Za-z0-9._-]+", "-", environment).strip(".-")
 
 
 class _Solving:
@@ -226,10 +228,17 @@ class _Solving:
     def run(self) -> Solved:
         """All stages; those that are done are not done again."""
         self._check()
-        with solve_folder(self.folder).claim(asdict(self.settings)):
+        with solve_folder(self.folder).claim(asdict(self.settings)), warnings.catch_warnings():
+            # Told once, when the environment was checked, and not for every one of a vector.
+            warnings.filterwarnings("ignore", message=".*is out of date.*", category=DeprecationWarning)
             return self._run()
 
     def _run(self) -> Solved:
+        settings = self.settings
+        self._tell(
+            f"Solving {settings.environment} within {settings.samples:,} samples, into {self.folder}; interrupted, the "
+            "same command goes on."
+        )
         path = self.folder / STAGES_FILE
         if path.is_file():
             self.stages = read_json(path, STAGES, {"stages"})["stages"]
@@ -252,10 +261,27 @@ class _Solving:
         try:
             num_inputs(env.observation_space)
             num_outputs(env.action_space)
+            self._check_algorithm(env)
+            least = max(LEAST_SAMPLES, LEAST_EPISODES * (time_limit_of(env) or 0))
+            if self.settings.samples < least:
+                raise ValueError(
+                    f"samples is {self.settings.samples:,}, too few for episodes that may last {time_limit_of(env):,} "
+                    f"steps; the least is {least:,}, {LEAST_EPISODES} of them"
+                )
             if self.settings.cells is not None:
                 named_cells(self.settings.cells, env)
         finally:
             env.close()
+
+    def _check_algorithm(self, env: Env) -> None:
+        """Refuse an algorithm that has no actions of this kind."""
+        kinds = {"sac": (spaces.Box, "a box, as of torques"), "dqn": (spaces.Discrete, "one whole number")}
+        kind, words = kinds.get(self.settings.algorithm or "", (spaces.Space, ""))
+        if not isinstance(env.action_space, kind):
+            raise ValueError(
+                f"algorithm is {self.settings.algorithm}, whose actions are {words}, but actions of "
+                f"{self.settings.environment} are {env.action_space}; leave --algorithm out, or choose ppo"
+            )
 
     def _solved(self) -> Solved:
         summary = read_json(self.folder / SUMMARY_FILE, SUMMARY, SUMMARY_KEYS)
@@ -311,7 +337,7 @@ class _Solving:
         trial = int(min(max(PLAIN_SHARE * settings.samples, LEAST_PLAIN), MOST_PLAIN))
         log = RewardLog(look)
         if done is None:
-            given = int(LEARNING_SHARE * self._for_learning(look, self.left)) if look.pays_all_along else trial
+            given = self._learned_from(look, self.left) if look.pays_all_along else trial
             training = self._train(PLAIN, look, given, None, log)
             share, times = log.recent_share(), sum(log.told)
             told = {"told": share, "times": times, "episodes": len(log.told), "first": log.first}
@@ -326,8 +352,8 @@ class _Solving:
                 self._tell(f"A plain learner meets rewards by itself ({told['told']:.0%} of episodes): it goes on.")
         if not done["decided"]:
             for share in (PLAIN_TRIAL, 1.0):
-                whole = self._for_learning(look, settings.samples - self.stages["look"]["samples"])
-                samples = int(share * LEARNING_SHARE * whole)
+                whole = self._learned_from(look, settings.samples - self.stages["look"]["samples"])
+                samples = max(trial, int(share * whole))
                 training = self._train(PLAIN, look, samples, None, log)
                 goes_on = self._gets_somewhere(look, training.evaluations)
                 ends = share == 1.0 or not goes_on or self._is_solved(look, training.evaluations)
@@ -397,8 +423,7 @@ class _Solving:
         if "learn" in self.stages:
             return
         resets = ResetModel.load(self.folder / RESETS)
-        given = int(LEARNING_SHARE * self._for_learning(look, self.left))
-        training = self._train(LEARNING, look, given, resets, None)
+        training = self._train(LEARNING, look, self._learned_from(look, self.left), resets, None)
         starts = None if training.starts is None else training.starts._asdict()
         self._keep("learn", self._trained(training) | {"starts": starts})
 
@@ -411,14 +436,14 @@ class _Solving:
         chosen = candidates[0]
         measured, steps = [], 0
         above = self.success_return
-        episodes = min(self.left // (len(candidates) * longest(look)), CHOOSING_EPISODES)
+        episodes = min(self.left // (len(candidates) * look.longest), CHOOSING_EPISODES)
         for number, candidate in enumerate(candidates):
             if episodes == 0:
                 break
             env = self.make()
             agent = open_agent(self.folder, candidate, seed=spawned_seed(self.settings.seed, 3, number))
             seed = spawned_seed(self.settings.seed, 4)
-            played = play_episodes(env, agent, episodes, seed=seed)
+            played = play_episodes(env, agent, episodes, seed=seed, longest=look.longest)
             env.close()
             steps += played.steps
             worth = (played.success(above), played.mean_return)
@@ -441,7 +466,9 @@ class _Solving:
     def _evaluate(self, look: TaskLook) -> None:
         env = self.make()
         agent = open_agent(self.folder, self.stages["choose"]["agent"], seed=spawned_seed(self.settings.seed, 5))
-        played = play_episodes(env, agent, FINAL_EPISODES, seed=spawned_seed(self.settings.seed, 6))
+        played = play_episodes(
+            env, agent, FINAL_EPISODES, seed=spawned_seed(self.settings.seed, 6), longest=look.longest
+        )
         env.close()
         self.stages["evaluate"] = {
             "returns": played.returns,
@@ -477,13 +504,14 @@ class _Solving:
         given = self._for_learning(look, self.settings.samples - used)
         assert settings.evaluate_every is not None
         assert settings.evaluation_episodes is not None
-        interval, evaluation = settings.evaluate_every, settings.evaluation_episodes * longest(look)
+        interval, evaluation = settings.evaluate_every, settings.evaluation_episodes * look.longest
 
         def until(evaluations: Sequence[Evaluated]) -> bool:
             taken = evaluations[-1].samples
             spent = taken + sum(each.evaluation_steps for each in evaluations)
             following = min(interval, settings.samples - taken) + evaluation
-            return spent + following > given or self._is_solved(look, evaluations)
+            enough = len(evaluations) > 1 and spent + following > given
+            return enough or self._is_solved(look, evaluations)
 
         return train_into(
             self.folder / name,
@@ -496,9 +524,23 @@ class _Solving:
             watched=None if log is None else log.around,
         )
 
+    def _learned_from(self, look: TaskLook, given: int) -> int:
+        """How many of so many samples are learned from, if evaluations and the choice in the end are to fit beside."""
+        episodes, interval = self._evaluations(look)
+        evaluation = episodes * look.longest
+        left = self._for_learning(look, given) - evaluation  # that of the beginning
+        return max(1, left - -(-left // (interval + evaluation)) * evaluation)
+
+    def _evaluations(self, look: TaskLook) -> tuple[int, int]:
+        """Episodes of an evaluation, and samples between two of them."""
+        samples = self.settings.samples
+        affordable = samples // (EVALUATIONS * EVALUATION_SHARE * look.longest)
+        episodes = min(max(affordable, FEWEST_EVALUATED), MOST_EVALUATED)
+        return episodes, max(LEAST_PLAIN, samples // EVALUATIONS, EVALUATION_SHARE * episodes * look.longest)
+
     def _for_learning(self, look: TaskLook, left: int) -> int:
         """What of so many samples is left for learning, with evaluations, if candidates are to be compared."""
-        return left - int(min(CHOOSING_SHARE * left, CANDIDATES * CHOOSING_EPISODES * longest(look)))
+        return left - int(min(CHOOSING_SHARE * left, CANDIDATES * CHOOSING_EPISODES * look.longest))
 
     def _logs(self, name: str) -> Path | None:
         """Where TensorBoard's logs go, if it is installed."""
@@ -515,8 +557,7 @@ class _Solving:
         algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along else "ppo")
         given: dict[str, Any] = {"gamma": 0.99}
         scale = 1.0
-        affordable = settings.samples // (EVALUATIONS * EVALUATION_SHARE * longest(look))
-        episodes = min(max(affordable, FEWEST_EVALUATED), MOST_EVALUATED)
+        episodes, interval = self._evaluations(look)
         explored = self.stages.get("explore")
         if name == LEARNING and explored is not None:
             distance = explored["distance"] or 1
@@ -530,10 +571,9 @@ class _Solving:
             samples=max(1, samples),
             seed=spawned_seed(settings.seed, 7 if name == LEARNING else 8),
             num_envs=1 if algorithm == "sac" else 8,
-            evaluate_every=max(
-                LEAST_PLAIN, settings.samples // EVALUATIONS, EVALUATION_SHARE * episodes * longest(look)
-            ),
+            evaluate_every=interval,
             evaluation_episodes=episodes,
+            evaluation_steps=look.longest,
             deterministic=False,
             layout=self.stages["layout"]["layout"],
             price=min(0.0, look.price) if name == LEARNING else 0.0,
@@ -566,8 +606,10 @@ class _Solving:
     def _is_solved(self, look: TaskLook, evaluations: Sequence[Evaluated]) -> bool:
         """Whether evaluations are as good as they get: sure of success, and no better for some time."""
         last = evaluations[-SOLVED_TIMES:]
-        if look.pays_all_along or len(evaluations) <= SOLVED_TIMES:
+        if len(evaluations) <= SOLVED_TIMES:
             return False
+        if look.pays_all_along:
+            return look.threshold is not None and all(each.mean_return >= look.threshold for each in last)
         sure = all(each.mean_return - 2.0 * each.std_return > self.success_return for each in last)
         before = max(each.mean_return for each in evaluations[:-SOLVED_TIMES])
         now = max(each.mean_return for each in last)
@@ -618,11 +660,6 @@ def summarise(
         "settings": {"asked": asdict(settings), "layout": stages["layout"]["layout"], "agent": chosen},
     }
     return summary | {"verdict": verdict(summary, stages, look)}
-
-
-def longest(look: TaskLook) -> int:
-    """The most steps of an episode."""
-    return look.time_limit or LONGEST_EPISODE
 
 
 def _look_words(look: TaskLook) -> str:

@@ -25,6 +25,8 @@ OFTEN = 0.05
 """Where so large a share of steps pays something else than its action usually does, there is a reward nearly
 everywhere."""
 LAYOUT_RESETS = 10
+LASTING, LEAST_LONGEST = 10, 100
+"""Without a time limit, episodes are cut off after so many times what the longest of random actions lasted."""
 SAME = 1e-6
 """Rewards that differ by less than this share of the largest are the same."""
 
@@ -36,6 +38,8 @@ class TaskLook:
     steps: int
     episodes: int
     time_limit: int | None
+    longest: int
+    """The most steps that an episode is taken to last: its time limit, or many times what random actions lasted."""
     threshold: float | None
     """The mean return from which the environment's registration calls it solved, if it says so."""
     layouts_change: bool
@@ -92,6 +96,7 @@ def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_chan
         steps=steps,
         episodes=len(episodes),
         time_limit=longest,
+        longest=longest or min(max(LEAST_LONGEST, LASTING * max(map(len, episodes))), LONGEST_EPISODE),
         threshold=None if threshold is None else float(threshold),
         layouts_change=layouts_change,
         price=max(usual),

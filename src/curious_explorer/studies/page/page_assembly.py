@@ -14,7 +14,7 @@ from typing import Any
 from curious_explorer import __version__
 from curious_explorer.optional_packages import require
 
-COLUMNS_OF_WORDS = ("the paper: CE brings", "here", "version", "constants")
+COLUMNS_OF_WORDS = ("the paper: CE brings", "here", "version", "constants", "how much", "chosen", "worth")
 """Columns whose text is read, not compared: aligned to the left."""
 
 
