@@ -6,6 +6,7 @@ import pytest
 from gymnasium import spaces
 
 from curious_explorer import GymWorld, explore
+from curious_explorer.errors import CellError
 from curious_explorer.gym.cell_descriptions import cells_from_description
 
 
@@ -126,3 +127,25 @@ def test_the_same_seed_makes_the_same_cells():
     first, second = (GymWorld(lambda: Plain(*SPACES["noisy"]), seed=7) for _ in range(2))
     assert first.identity() == second.identity()
     assert first.samples == second.samples > 0
+
+
+def test_a_minigrid_is_seen_whole_and_its_changing_layouts_are_named():
+    pytest.importorskip("minigrid", reason="the extra gym is not installed")
+    world = GymWorld("MiniGrid-DoorKey-5x5-v0", seed=0)
+    assert world.samples == 0
+    assert "layouts=" in world.describe()
+    one = GymWorld("MiniGrid-DoorKey-5x5-v0", seed=0, layout=0)
+    assert "layouts=" not in one.describe()
+    assert "layouts=" not in GymWorld("MiniGrid-Empty-5x5-v0", seed=0).describe()
+    assert explore(one, gamma=0.99, samples=3_000).first_reward is not None
+
+
+def test_observations_that_all_differ_are_noticed():
+    dice = spaces.Sequence(spaces.Discrete(1_000))
+    world = GymWorld(lambda: Plain(dice, lambda env: tuple(env.np_random.integers(1_000, size=4).tolist())), seed=0)
+    assert "Nearly every observation differs" in world.describe()
+
+
+def test_nothing_but_noise_is_refused_by_name():
+    with pytest.raises(CellError, match=r"1 of 2 elements|all.*FunctionCells"):
+        GymWorld(lambda: Plain(far((2,)), lambda env: env.np_random.normal(size=2)), seed=0)

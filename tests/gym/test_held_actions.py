@@ -5,7 +5,8 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer import Frontier, GymWorld, ModelBased, RestartWrapper, explore, visit
-from curious_explorer.gym import ActionSet, GridCells
+from curious_explorer.gym import ActionSet, Discretisation, GridCells
+from curious_explorer.gym.agents import CellAgent
 
 
 class Slow(gymnasium.Env):
@@ -74,3 +75,13 @@ def test_held_episodes_keep_to_their_samples():
     )
     explore(world, ModelBased(), gamma=0.9, samples=3_000, progress=False)
     assert world.samples <= 3_000
+
+
+def test_an_agent_by_cells_holds_its_actions_within_an_episode():
+    actions = ActionSet.of(Slow().action_space).held(4)
+    discretisation = Discretisation.of(Slow(), GridCells(2, [0.0], [2.0]), actions)
+    agent = CellAgent(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), discretisation)
+    low, high = np.array([0.1]), np.array([1.9])
+    assert [float(agent.act(at)[0]) for at in (low, high, high, high, high, low)] == [1, 1, 1, 1, -1, -1]
+    agent.begin()
+    assert float(agent.act(low)[0]) == 1

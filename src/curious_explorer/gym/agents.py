@@ -62,6 +62,8 @@ class NetworkAgent(Agent):
 class CellAgent(Agent):
     """A table of action probabilities over cells; in a cell that was never met, all actions are alike.
 
+    Actions are held for as many steps as they were while exploring (`ActionSet.hold`).
+
     Args:
         table: shape (S, A).
         discretisation: the cells and the actions that it is about.
@@ -72,16 +74,27 @@ class CellAgent(Agent):
         self.table, self.discretisation = table, discretisation.frozen()
         self._generator = np.random.default_rng(seed)
         self._choices: list[Any] | None = None
+        self._held: Any = None
+        self._left = 0
+
+    def begin(self) -> None:
+        """An episode begins: no action is held over from the last one."""
+        self._left = 0
 
     def act(self, observation: Any, env: Env | None = None) -> Any:
         """An action of the environment."""
+        if self._left > 0:
+            self._left -= 1
+            return self._held
         if self._choices is None:
             actions = self.discretisation.action_set
             space = None if env is None else env.action_space
             self._choices = (actions if space is None else actions.in_space(space)).choices
         cell = self.discretisation.cells.index(observation, env)
         probabilities = None if cell == UNKNOWN else self.table[cell]
-        return self._choices[int(self._generator.choice(len(self._choices), p=probabilities))]
+        self._held = self._choices[int(self._generator.choice(len(self._choices), p=probabilities))]
+        self._left = self.discretisation.action_set.hold - 1
+        return self._held
 
 
 class Played(NamedTuple):

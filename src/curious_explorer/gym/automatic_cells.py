@@ -94,8 +94,13 @@ def choose_cells(
     if isinstance(space, spaces.Discrete):
         return Chosen(default_cells(space), 1, [], 0)
     if shows_minigrid(env):
-        note = "An observation of a MiniGrid shows only what is in view, so the grid itself is looked at."
-        return Chosen(MiniGridCells(max_cells, things=True), 1, [note], 0)
+        notes = ["An observation of a MiniGrid shows only what is in view, so the grid itself is looked at."]
+        if not layouts and draws_layouts(env, seed):
+            notes.append(
+                "Every reset draws another grid, and cells do not tell grids apart: give GymWorld layout= for one of "
+                "them, or layouts= for many."
+            )
+        return Chosen(MiniGridCells(max_cells, things=True), 1, notes, 0)
     if look < LEAST_LOOK:
         raise CellError(
             f"{look} steps are too few to choose cells for observations in {space}; allow at least {LEAST_LOOK}, or "
@@ -133,6 +138,16 @@ def shows_minigrid(env: Env) -> bool:
     """Whether observations are those that a MiniGrid makes of its own, not what a wrapper makes of it."""
     bare: Any = env.unwrapped
     return hasattr(bare, "agent_pos") and hasattr(bare, "gen_obs") and env.observation_space == bare.observation_space
+
+
+def draws_layouts(env: Env, seed: int) -> bool:
+    """Whether a MiniGrid has other things in other places after another reset."""
+    bare: Any = env.unwrapped
+    grids = []
+    for each in (seed, seed + 1, seed + 2):
+        env.reset(seed=each)
+        grids.append(bare.grid.encode().tobytes())
+    return len(set(grids)) > 1
 
 
 class _Choice:

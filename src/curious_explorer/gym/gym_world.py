@@ -215,7 +215,10 @@ class GymWorld(World):
         """Cells and actions in words, with what was found out when cells were chosen."""
         cells, action_set = self.discretisation.cells, self.discretisation.action_set
         taken = f" The look took {self._other_samples:,} steps." if self.notes and self._other_samples else ""
-        return " ".join([f"Cells: {cells.describe()}.", f"Actions: {action_set.describe()}.", *self.notes]) + taken
+        changes = self._refits - 1  # the first time that it was asked changed nothing
+        changed = f" Cells were changed {changes} times on the way." if changes > 0 else ""
+        words = [f"Cells: {cells.describe()}.", f"Actions: {action_set.describe()}.", *self.notes]
+        return " ".join(words) + taken + changed
 
     @property
     def num_states(self) -> int:
