@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=100, help="settings were chosen on seeds below")
     parser.add_argument("--stages", type=lambda text: [int(part) for part in text.split(",")], default=[8, 16, 32, 64])
     parser.add_argument("--share", type=int, default=100_000, help="samples for each layout, on average")
-    parser.add_argument("--after", type=int, default=1_000, help="samples in a layout after its first reward")
+    parser.add_argument("--after", type=int, default=300, help="samples in a layout after its first reward")
     parser.add_argument("--tests", type=int, default=500)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", default="results/layouts")

@@ -74,7 +74,7 @@ class LayoutsStudy:
     """After how many layouts to clone and to test."""
     share: int = 100_000
     """Samples for each layout, on average."""
-    after: int = 1_000
+    after: int = 300
     """Samples in a layout after its first reward."""
     lessons: bool = True
     """Whether what was learned in some layouts helps in the next."""
