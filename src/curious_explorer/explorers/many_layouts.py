@@ -70,8 +70,8 @@ class ManyLayouts:
     first_share: int = 2_000
     """How many samples a layout has at first; after that as many again as it had."""
     after: int = 300
-    """How many more, once a reward was seen, so that there are labels off the first way, too. Of 300 and 1,000, tried on
-    MultiRoom-N4 alone, 300 took a third of the samples to the same success."""
+    """How many more, once a reward was seen, so that there are labels off the first way, too. Of 300 and 1,000, tried
+    on MultiRoom-N4 alone, 300 took a third of the samples to the same success."""
     at_once: int = 8
     """How many layouts are explored side by side, knowing the same. It matters for what is found, and for how many
     processes can help; where they run does not matter for what is found."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.stats import binomtest
@@ -32,6 +32,14 @@ MOST_STEPS = 10_000
 """Where an environment has no time limit, an episode that is longer has failed."""
 TESTS_A_JOB = 25
 CONFIDENCE = 0.95
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A policy that remembers an episode."""
+
+    def begin(self) -> None:
+        """Forget the last one."""
 
 
 class LayoutSplit(NamedTuple):
@@ -181,6 +189,8 @@ def _play(tests: _Tests) -> _Outcome:
 def _episode(env: Env, policy: ObservationPolicy, layout: int, generator: np.random.Generator) -> tuple[float, int]:
     """What an episode in one layout returns, and how many steps it takes."""
     total, steps, ended = 0.0, 0, False
+    if isinstance(policy, Remembering):
+        policy.begin()
     try:
         observation, _ = env.reset(seed=layout)
     except Exception as error:
