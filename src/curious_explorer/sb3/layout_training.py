@@ -145,7 +145,7 @@ def _flatten() -> Any:
     class Flatten(base):  # type: ignore[misc]
         def __init__(self, observation_space: Any) -> None:
             super().__init__(observation_space)
-            self._features_dim = int(self._features_dim)
+            self._features_dim: int = int(self.features_dim)
 
     return Flatten
 
