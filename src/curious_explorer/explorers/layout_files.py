@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.layout_slice import Labelled
-from curious_explorer.storage import Format, decode, encode, write_atomically
+from curious_explorer.storage import Format, decode, encode, read_plain, reading, write_atomically
 
 LABELS = Format("curious-explorer/layout-labels", 1)
 _KEYS = {"seen", "lengths", "states"}
@@ -36,8 +36,8 @@ def write_labels(path: str | Path, labels: Sequence[Labelled]) -> Path:
 
 def read_labels(path: str | Path) -> list[Labelled]:
     """The labels that were written."""
-    try:
-        header, arrays = decode(Path(path).read_bytes(), LABELS, _KEYS, None)
+    with reading(path, CheckpointError, "labels of layouts", "delete it to explore anew"):
+        header, arrays = decode(read_plain(path), LABELS, _KEYS, None)
         lengths = header["lengths"]
         observations = [] if header["seen"] is None else _put_together(header["seen"], arrays, sum(lengths))
         labels, first = [], 0
@@ -47,10 +47,6 @@ def read_labels(path: str | Path) -> list[Labelled]:
             labels.append(Labelled(observations[part], likely, states))
             first += length
         return labels
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read as labels of layouts: {error}; delete it to explore anew"
-        ) from error
 
 
 def _take_apart(observations: Sequence[Any], name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.errors import ObservationError
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.gym.symbols import Symbols
-from curious_explorer.storage import Format, read_json, write_atomically, write_json
+from curious_explorer.storage import Format, read_json, read_plain, reading, write_atomically, write_json
 from curious_explorer.worlds.policies import ObservationPolicy
 
 CLONED = Format("curious-explorer/cloned-policy", 1)
@@ -62,13 +62,9 @@ class ClonedPolicy(ObservationPolicy):
     def load(folder: str | Path, space: spaces.Space[Any]) -> ClonedPolicy:
         """Read a policy for an environment with this observation space."""
         path = Path(folder)
-        try:
+        with reading(path, ObservationError, "a cloned policy"):
             header = read_json(path / _FILE, CLONED, {"symbols", "choices"})
-            network = NetworkPolicy.decode((path / _NETWORK).read_bytes())
+            network = NetworkPolicy.decode(read_plain(path / _NETWORK))
             described = header["symbols"]
             symbols = None if described is None else Symbols.from_description(described, space)
             return ClonedPolicy(network, symbols, header["choices"])
-        except ObservationError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} cannot be read as a cloned policy: {error}") from error

@@ -28,7 +28,7 @@ from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.gym.cells import Cells, Env
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, read_json, write_json
+from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor, Inline
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS, LayoutSplit, play_unseen, split_layouts
 from curious_explorer.validation import check_count, check_gamma, check_seed
@@ -127,9 +127,13 @@ class LayoutsStudy:
     ) -> list[Stage]:
         """Do all stages that the folder does not hold yet; returns all of them."""
         path, told = Path(folder), tell or (lambda words: None)
-        RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder").claim(
-            self.settings(), resume=True
-        )
+        claimed = RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder")
+        with claimed.claim(self.settings()):
+            return self._stages(path, executor or Inline(), on_stage or (lambda stage: None), told)
+
+    def _stages(
+        self, path: Path, executor: Executor, on_stage: Callable[[Stage], None], told: Callable[[str], None]
+    ) -> list[Stage]:
         labels: list[Labelled] = []
         stages: list[Stage] = []
         samples = 0
@@ -140,14 +144,14 @@ class LayoutsStudy:
             new = self.split.train[before:count]
             if not (place_of / "explored.json").is_file():
                 told(f"exploring layouts {before + 1} to {count}")
-                self._explore(place_of, new, labels, executor or Inline())
-            explored = read_json(place_of / "explored.json", EXPLORED, _EXPLORED_KEYS)
+                self._explore(place_of, new, labels, executor)
+            explored = _read(place_of / "explored.json", EXPLORED, _EXPLORED_KEYS)
             labels += read_labels(place_of / "labels.npz")
             samples += explored["samples"]
             if not (place_of / "tested.json").is_file():
                 told(f"cloning and testing after {count} layouts")
-                self._test(place_of, labels, executor or Inline())
-            tested = read_json(place_of / "tested.json", TESTED, _TESTED_KEYS)
+                self._test(place_of, labels, executor)
+            tested = _read(place_of / "tested.json", TESTED, _TESTED_KEYS)
             stages.append(
                 Stage(
                     layouts=count,
@@ -163,8 +167,7 @@ class LayoutsStudy:
                     seconds=explored["seconds"] + tested["seconds"],
                 )
             )
-            if on_stage is not None:
-                on_stage(stages[-1])
+            on_stage(stages[-1])
         return stages
 
     def _explore(self, folder: Path, layouts: Sequence[int], known: list[Labelled], executor: Executor) -> None:
@@ -201,6 +204,11 @@ class LayoutsStudy:
         else:
             numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0}
         write_json(folder / "tested.json", TESTED, {**numbers, "seconds": time.process_time() - began})
+
+
+def _read(path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
+    with reading(path, StudyError, advice=f"delete the folder {path.parent.name} and run the same again"):
+        return read_json(path, kind, keys)
 
 
 def _summary(exploration: LayoutExploration, seconds: float) -> dict[str, Any]:
