@@ -65,10 +65,22 @@ def test_a_cover_is_walked_policy_by_policy_from_the_start(seed, tmp_path):
     assert not model.weighted("last").chained
 
 
+def by_chain(weights, ranges):
+    return dict(zip(map(tuple, ranges.tolist()), weights.tolist(), strict=True))
+
+
+def test_no_chain_is_built_that_is_never_drawn():
+    weights, ranges = reset_chains(fixed_shares(2_000, "last"))
+    assert len(weights) < 50
+    assert weights.sum() == pytest.approx(1.0, abs=1e-15)
+    assert ranges.max() == 2_000
+    assert len(reset_chains(fixed_shares(2_000, "average"))[0]) < 50 * 2_000
+
+
 def test_chains_weigh_as_the_recursion_says():
     # D_2 = visit(pi_2, mu_1), mu_1 = 1/2 rho + 1/2 visit(pi_1, mu_0), mu_0 = 1/2 rho + 1/2 visit(pi_0, rho)
-    assert {chain: weight for weight, chain in visit_chains(2)} == {(2, 3): 0.5, (1, 3): 0.25, (0, 3): 0.25}
-    assert {chain: weight for weight, chain in reset_chains(fixed_shares(2, "last"))} == {
+    assert by_chain(*visit_chains(2)) == {(2, 3): 0.5, (1, 3): 0.25, (0, 3): 0.25}
+    assert by_chain(*reset_chains(fixed_shares(2, "last"))) == {
         (0, 0): 0.5,
         (1, 2): 0.25,
         (0, 2): 0.25,

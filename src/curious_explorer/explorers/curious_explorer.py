@@ -247,8 +247,10 @@ class CuriousExplorer:
             account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
             if watch is not None:
                 watch(uniform_policy(world), 0)
+            total, left = np.zeros(world.num_states), []
             for finished in done:
                 bar.advance(finished)
+                total, left = total + finished.visited, [*left, int(finished.poorly_visited.sum())]
             for n in range(len(done), rounds):
                 if (done and done[-1].ended) or (unlimited and account.spent >= MOST_STEPS):
                     break
@@ -260,11 +262,10 @@ class CuriousExplorer:
                 visit = account.limit_visits(measure, n)
                 mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
                 visited = visit(world, policy, mu, done[-1].occupancy if done else None, gamma)  # D_n
-                total = visited + sum(finished.visited for finished in done)
+                total = total + visited
                 poorly_visited = total <= betas[n]  # K_n
-                effort = effort_of(
-                    [*(int(finished.poorly_visited.sum()) for finished in done), int(poorly_visited.sum())]
-                )
+                left.append(int(poorly_visited.sum()))
+                effort = effort_of(left)
                 ended = None
                 if not poorly_visited.any() and self.thresholds is None:
                     ended = EMPTY
@@ -346,9 +347,10 @@ def effort_of(poorly_visited: Sequence[int]) -> int:
 
     Twice as much after a round that left no fewer than any before it, half after any other.
     """
-    effort = 1
-    for n in range(1, len(poorly_visited)):
-        effort = max(1, effort // 2) if poorly_visited[n] < min(poorly_visited[:n]) else 2 * effort
+    effort, fewest = 1, poorly_visited[0]
+    for count in poorly_visited[1:]:
+        effort = max(1, effort // 2) if count < fewest else 2 * effort
+        fewest = min(fewest, count)
     return effort
 
 

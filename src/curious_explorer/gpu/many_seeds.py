@@ -173,8 +173,10 @@ def shares(counts: Tensor, visits: int) -> Tensor:
 
 def resets(policies: Sequence[Tensor], gamma: float, weighting: str) -> ManyRollIns:
     """Mu of a chain of policies, for every run; rho itself without policies."""
-    chains = reset_chains(fixed_shares(len(policies), weighting)) if policies else FROM_START
-    return ManyRollIns(tuple(policies), gamma, tuple(chains))
+    if not policies:
+        return ManyRollIns((), gamma, FROM_START)
+    weights, ranges = (array.tolist() for array in reset_chains(fixed_shares(len(policies), weighting)))
+    return ManyRollIns(tuple(policies), gamma, tuple(zip(weights, map(tuple, ranges), strict=True)))
 
 
 def improve_many(

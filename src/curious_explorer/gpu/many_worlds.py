@@ -25,12 +25,15 @@ from curious_explorer.gpu.device_tables import (
 from curious_explorer.gpu.triton_episodes import BatchStatistics, episode_statistics_batch
 from curious_explorer.gpu.triton_walks import walk_batch
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.resets.reset_model import WeightedChain
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.episode_kernels import TERMINAL_STARTS_IN_A_ROW
 
 KEYS_AHEAD = 64
 """Keys are a few dozen small operations; while no run waits, those of so many calls are made at once."""
+
+
+WeightedChain = tuple[float, tuple[int, int]]
+"""The probability of a chain, and the half-open range of policies it walks."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curious_explorer.arrays import Floats, Indices
+from curious_explorer.arrays import Floats, Indices, Integers
 from curious_explorer.errors import ResetModelError
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.chosen_states import (
@@ -300,9 +300,8 @@ class ResetModel:
         """How to reach a state by steps alone."""
         if self._chosen is not None:
             return self._chosen.roll_in()
-        chains = reset_chains(self.shares, chained=self._chained)
-        weights = [weight for weight, _ in chains]
-        return RollIn.mixture(self._policies, self._gamma, weights, [chain for _, chain in chains])
+        weights, chains = reset_chains(self.shares, chained=self._chained)
+        return RollIn.mixture(self._policies, self._gamma, weights, chains)
 
     def sample(self, world: World, count: int) -> Indices:
         """``count`` states, by rolling in from the world's start; every step is counted in ``world.samples``."""
@@ -359,24 +358,18 @@ class ResetModel:
         )
 
 
-WeightedChain = tuple[float, tuple[int, int]]
-"""The probability of a chain, and the half-open range of policies it walks."""
-
-
 def fixed_shares(count: int, weighting: str) -> Floats:
     """The shares of ``count`` rounds: the same for each, or all for the last."""
     return np.full(count, 1.0 / count) if weighting == "average" else np.eye(count)[-1]
 
 
-def reset_chains(shares: ArrayLike, *, chained: bool = True) -> list[WeightedChain]:
-    """1/2 rho + 1/2 (shares[0] D_0 + ... + shares[N] D_N), as chains."""
-    walked = [
-        ((1.0 - RHO_WEIGHT) * share * weight, chain)
-        for last, share in enumerate(np.asarray(shares, dtype=np.float64))
-        if share > 0.0
-        for weight, chain in (visit_chains(last) if chained else [(1.0, (last, last + 1))])
-    ]
-    return [(RHO_WEIGHT, (0, 0)), *walked]
+def reset_chains(shares: ArrayLike, *, chained: bool = True) -> tuple[Floats, Integers]:
+    """1/2 rho + 1/2 (shares[0] D_0 + ... + shares[N] D_N), as weights (C,) and ranges of policies (C, 2)."""
+    given = np.asarray(shares, dtype=np.float64)
+    walked = np.flatnonzero(given > 0.0)
+    parts = [visit_chains(int(last)) if chained else (np.ones(1), np.array([[last, last + 1]])) for last in walked]
+    weights = [(1.0 - RHO_WEIGHT) * given[last] * weight for last, (weight, _) in zip(walked, parts, strict=True)]
+    return np.concatenate([[RHO_WEIGHT], *weights]), np.concatenate([[[0, 0]], *(chain for _, chain in parts)])
 
 
 def _check_visited(visited: Sequence[ArrayLike] | Floats, num_policies: int, num_states: int) -> Floats:
@@ -393,19 +386,18 @@ def _check_visited(visited: Sequence[ArrayLike] | Floats, num_policies: int, num
     return rounds
 
 
-def visit_chains(last: int) -> list[WeightedChain]:
-    """D_last = visit(pi_last, mu_{last - 1}), as chains that all end by walking pi_last.
+def visit_chains(last: int) -> tuple[Floats, Integers]:
+    """D_last = visit(pi_last, mu_{last - 1}), as weighted chains that all end by walking pi_last.
 
     Walking starts at pi_j with probability rho_weight * (1 - rho_weight)**(last - j), and the rest starts at pi_0, or
     at the first policy that is not more than `MOST_LINKS` before the last.
     """
-    chains = []
-    left = 1.0
     earliest = max(0, last - MOST_LINKS)
-    for first in range(last, earliest, -1):
-        chains.append((left * RHO_WEIGHT, (first, last + 1)))
-        left *= 1.0 - RHO_WEIGHT
-    return [*chains, (left, (earliest, last + 1))]
+    first = np.arange(last, earliest - 1, -1)
+    left = (1.0 - RHO_WEIGHT) ** np.arange(len(first))
+    weights = left * RHO_WEIGHT
+    weights[-1] = left[-1]
+    return weights, np.column_stack([first, np.full(len(first), last + 1)])
 
 
 def spread_shares(visited: Floats) -> Floats:
@@ -425,9 +417,9 @@ def spread_shares(visited: Floats) -> Floats:
     """
     seen = np.flatnonzero(visited.any(axis=0))
     chosen = visited[:, seen[:: -(-len(seen) // MOST_STATES)]]
-    shares = np.full(len(visited), 1.0 / len(visited))
+    shares, quotients = np.full(len(visited), 1.0 / len(visited)), np.empty_like(chosen)
     for _ in range(MOST_UPDATES):
-        ratios = (chosen / (shares @ chosen)).mean(axis=1)
+        ratios = np.add.reduce(np.divide(chosen, shares @ chosen, out=quotients), axis=1) / chosen.shape[1]
         if ratios.max() <= 1.0 + TOLERANCE:
             break
         shares *= ratios

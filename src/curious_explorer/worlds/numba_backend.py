@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -97,15 +98,13 @@ class _PolicyTables:
         self._log2_size = log2_size
         self.thresholds = tables.policy_thresholds(check_policy(policy, mdp.num_states, mdp.num_actions).copy())
         self._composed: AliasTable | None = None
+        self.nbytes = self.thresholds.nbytes
 
     def composed(self) -> AliasTable:
         if self._composed is None:
             self._composed = tables.composed_table(self._mdp, self.policy, self._log2_size)
+            self.nbytes += self._composed.words.nbytes
         return self._composed
-
-    @property
-    def nbytes(self) -> int:
-        return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
 
 
 class PreparedRollIn:
@@ -163,6 +162,10 @@ class Preparer:
             self._roll_ins.move_to_end(id(roll_in))
             return known
         policies = [self._policy(policy) for policy in roll_in.policies]
+        kept_bytes = sum(map(attrgetter("nbytes"), self._policies.values()))
+        while len(self._policies) > 1 and kept_bytes > MOST_BYTES_KEPT:
+            _, dropped = self._policies.popitem(last=False)
+            kept_bytes -= dropped.nbytes
         chains = make_chains(
             self._start,
             roll_in.gammas,
@@ -185,8 +188,6 @@ class Preparer:
         if known is None:
             known = self._policies[id(policy)] = _PolicyTables(self._mdp, policy, self._log2_size)
         self._policies.move_to_end(id(policy))
-        while len(self._policies) > 1 and sum(kept.nbytes for kept in self._policies.values()) > MOST_BYTES_KEPT:
-            self._policies.popitem(last=False)
         return known
 
 

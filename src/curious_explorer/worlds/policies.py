@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,13 +57,22 @@ KnownPolicy: TypeAlias = Any
 would make them say so at every use; `as_table` says it where it is not known."""
 
 
+_checked: WeakValueDictionary[int, Floats] = WeakValueDictionary()
+"""Frozen tables that were found to be policies, by identity: Algorithm 2 hands the same ones on in every round."""
+
+
 def check_any_policy(
     policy: ArrayLike | ObservationPolicy, num_states: int, num_actions: int, name: str = "policy"
 ) -> Policy:
     """A policy that fits a world of this size, frozen."""
+    known = _checked.get(id(policy))
+    if known is policy and known.shape == (num_states, num_actions) and not known.flags.writeable:
+        return known
     if isinstance(policy, ObservationPolicy):
         return policy
-    return frozen(check_policy(policy, num_states, num_actions, name=name))
+    table = frozen(check_policy(policy, num_states, num_actions, name=name))
+    _checked[id(table)] = table
+    return table
 
 
 def as_table(policy: Policy, purpose: str) -> Floats:

@@ -51,11 +51,13 @@ class RollIn:
     goals: Integers | None = None
 
     def __post_init__(self) -> None:
-        policies = (p if isinstance(p, ObservationPolicy) else frozen(p) for p in self.policies)
+        policies = (
+            p if type(p) is not np.ndarray and isinstance(p, ObservationPolicy) else frozen(p) for p in self.policies
+        )
         object.__setattr__(self, "policies", tuple(policies))
         if len(self.gammas) != len(self.policies):
             raise ValueError(f"{len(self.gammas)} gammas for {len(self.policies)} policies; expected one for each")
-        for gamma in self.gammas:
+        for gamma in set(self.gammas):
             check_gamma(gamma)
         if self.chains.ndim != 2 or self.chains.shape[1] != 2 or len(self.chains) == 0:
             raise ValueError(f"chains has shape {self.chains.shape}, expected (C, 2) with C at least 1")
