@@ -242,6 +242,21 @@ def _check_policy_rows(rows: NDArray[np.float64], begin: int, name: str) -> None
         )
 
 
+LONGEST_WALK = 10_000_000
+"""How many steps a walk may take on average: a hundred times what anybody waits for."""
+
+
+def check_walk_gamma(gamma: Any) -> float:
+    """The discount of walks that stop with probability ``1 - gamma`` before each step, and so must stop at all."""
+    value = check_gamma(gamma)
+    if 1.0 - value < 1.0 / LONGEST_WALK:
+        raise ValueError(
+            f"gamma is {value!r}, with which a walk takes {1.0 / (1.0 - value):.0e} steps on average; expected at most "
+            f"1 - 1/{LONGEST_WALK:,}"
+        )
+    return value
+
+
 def check_gamma(gamma: Any) -> float:
     """A discount factor in [0, 1)."""
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.integer, np.floating)):
@@ -259,19 +274,18 @@ def check_probability(value: Any, name: str) -> float:
     return float(value)
 
 
-def check_count(value: Any, name: str, *, least: int = 0) -> int:
-    """A whole number that is at least ``least``."""
+def check_count(value: Any, name: str, *, least: int = 0, most: int = 2**63 - 1) -> int:
+    """A whole number that is at least ``least``, and fits the 63 bits in which compiled code counts."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}, expected a whole number that is at least {least}")
+    if value > most:
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at most {most}")
     return int(value)
 
 
 def check_seed(seed: Any) -> int:
     """A seed: a whole number from 0 to 2**64 - 1."""
-    value = check_count(seed, "seed")
-    if value >= 2**64:
-        raise ValueError(f"seed is {value}, expected a whole number below 2**64")
-    return value
+    return check_count(seed, "seed", most=2**64 - 1)
 
 
 def check_name(given: str, known: Iterable[str], what: str) -> str:

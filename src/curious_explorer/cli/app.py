@@ -91,12 +91,17 @@ def demo(
 
 def main() -> None:
     """Run the command; errors that users can mend are one line and exit code 2."""
+    import signal
     import sys
 
     from curious_explorer.errors import EnvironmentFailureError
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is to be interrupted, with a word
     try:
         app()
     except (ValueError, OSError, EnvironmentFailureError) as error:
         print(f"curious-explorer: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (MemoryError, OverflowError) as error:
+        print(f"curious-explorer: what was asked for is too large for this machine: {error}", file=sys.stderr)
         sys.exit(2)

@@ -108,7 +108,10 @@ def interruptible(console: Console, out: Path, how: str = "the same command goes
     """Turns Ctrl-C into a word about what is kept, and exit code 130."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        # Compiled code that is interrupted at its very end says so in its own way.
+        if isinstance(error, SystemError) and not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise
         say(console, f"Interrupted. What was finished is kept in {out}; {how}.")
         raise typer.Exit(130) from None
 

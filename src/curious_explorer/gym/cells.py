@@ -37,6 +37,8 @@ from curious_explorer.errors import CellError, ObservationError
 from curious_explorer.validation import check_count
 
 Env = gymnasium.Env[Any, Any]
+MOST_BINS = 1_000_000
+"""Along a dimension: each has its edge in memory."""
 UNKNOWN = -1
 """The cell of an observation that was never met, where no cell may be added."""
 FEWEST_BINS, MOST_GRID = 4, 1 << 20
@@ -618,6 +620,8 @@ class MissingFunction:
 
 def _bins(bins: int | Sequence[int], dimensions: int) -> list[int]:
     numbers = [bins] * dimensions if isinstance(bins, int) else [int(number) for number in bins]
+    if max(numbers, default=1) > MOST_BINS:
+        raise CellError(f"bins is {bins}, expected at most {MOST_BINS:,} along a dimension")
     if len(numbers) != dimensions or min(numbers) < 1:
         raise CellError(
             f"bins is {bins}, expected a positive number of bins for each of the {dimensions} dimensions of the "

@@ -71,7 +71,7 @@ class Discretisation(NamedTuple):
             names = [str(description[name]) for name in ("environment", "observation_space", "action_space")]
             action_set = ActionSet.from_description(description["actions"])
             return Discretisation(cells.recalling(stored.discovered, growing=growing), action_set, *names)
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # what damaged descriptions raise has no end of types
             raise ResetModelError(f"the cells and actions of the reset model cannot be read: {error}") from error
 
     @staticmethod
@@ -79,7 +79,14 @@ class Discretisation(NamedTuple):
         """The discretisation that a reset model was made for; states by their numbers if it has none."""
         if reset_model.discretisation is None:
             return Discretisation.of_states(reset_model.num_states, reset_model.num_actions)
-        return Discretisation.from_stored(reset_model.discretisation)
+        found = Discretisation.from_stored(reset_model.discretisation)
+        sizes, expected = (found.cells.count, len(found.action_set)), (reset_model.num_states, reset_model.num_actions)
+        if sizes != expected:
+            raise ResetModelError(
+                f"the reset model has {expected[0]:,} states and {expected[1]:,} actions, but its cells and actions are "
+                f"{sizes[0]:,} and {sizes[1]:,}; it is damaged"
+            )
+        return found
 
     def stored(self) -> StoredDiscretisation:
         """As plain data to store with a reset model, with the cells discovered so far."""

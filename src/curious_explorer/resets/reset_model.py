@@ -49,7 +49,7 @@ from curious_explorer.resets.chosen_states import (
 )
 from curious_explorer.resets.reset_files import read_reset_files, write_reset_files
 from curious_explorer.storage import reading
-from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.validation import check_count, check_walk_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
@@ -132,7 +132,7 @@ class ResetModel:
             check_any_policy(policy, *self._shape, name=f"policy {index}") for index, policy in enumerate(policies)
         )
         self._discretisation = discretisation
-        self._gamma = check_gamma(gamma)
+        self._gamma = check_walk_gamma(gamma)
         self._visited = _check_visited(visited, len(policies), int(shape[0]))
         if weighting not in FIXED_WEIGHTINGS and len(self._visited) == 0:
             raise ValueError(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curious_explorer.arrays import Floats, Integers
-from curious_explorer.validation import as_distribution, check_gamma
+from curious_explorer.validation import as_distribution, check_walk_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, Policy, frozen
 from curious_explorer.worlds.targets import Targets
 
@@ -58,7 +58,7 @@ class RollIn:
         if len(self.gammas) != len(self.policies):
             raise ValueError(f"{len(self.gammas)} gammas for {len(self.policies)} policies; expected one for each")
         for gamma in set(self.gammas):
-            check_gamma(gamma)
+            check_walk_gamma(gamma)
         if self.chains.ndim != 2 or self.chains.shape[1] != 2 or len(self.chains) == 0:
             raise ValueError(f"chains has shape {self.chains.shape}, expected (C, 2) with C at least 1")
         as_distribution(self.weights, len(self.chains), "weights")
