@@ -8,6 +8,7 @@ sampled again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -181,7 +182,7 @@ def _read_rounds(folder: Path, shape: tuple[int, int]) -> tuple[list[Round], Arc
     archive = None
     digest = exploration_folder(folder).digest()
     advice = "delete it and the rounds after it to go on from the one before"
-    while (path := _round_file(folder, len(rounds))).exists():
+    while os.path.lexists(path := _round_file(folder, len(rounds))):
         with reading(path, CheckpointError, advice=advice):
             archive = decode(read_plain(path, within=folder), ROUND, _ROUND_KEYS, None)
             if archive.header["settings"] != digest:

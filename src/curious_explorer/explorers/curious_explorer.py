@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_explorer.arrays import Floats
 from curious_explorer.explorers.checkpoint import Checkpoint
 from curious_explorer.explorers.exploration import Exploration, Explorer, count_starts, uniform_policy
 from curious_explorer.explorers.frontier import Frontier
@@ -247,7 +248,8 @@ class CuriousExplorer:
             account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
             if watch is not None:
                 watch(uniform_policy(world), 0)
-            total, left = np.zeros(world.num_states), []
+            total: Floats = np.zeros(world.num_states)
+            left: list[int] = []
             for finished in done:
                 bar.advance(finished)
                 total, left = total + finished.visited, [*left, int(finished.poorly_visited.sum())]

@@ -83,8 +83,8 @@ class Discretisation(NamedTuple):
         sizes, expected = (found.cells.count, len(found.action_set)), (reset_model.num_states, reset_model.num_actions)
         if sizes != expected:
             raise ResetModelError(
-                f"the reset model has {expected[0]:,} states and {expected[1]:,} actions, but its cells and actions are "
-                f"{sizes[0]:,} and {sizes[1]:,}; it is damaged"
+                f"the reset model has {expected[0]:,} states and {expected[1]:,} actions, but {sizes[0]:,} cells and "
+                f"{sizes[1]:,} actions are described; it is damaged"
             )
         return found
 

@@ -397,7 +397,8 @@ def visit_chains(last: int) -> tuple[Floats, Integers]:
     left = (1.0 - RHO_WEIGHT) ** np.arange(len(first))
     weights = left * RHO_WEIGHT
     weights[-1] = left[-1]
-    return weights, np.column_stack([first, np.full(len(first), last + 1)])
+    ranges: Integers = np.column_stack([first, np.full(len(first), last + 1)])
+    return weights.astype(np.float64), ranges
 
 
 def spread_shares(visited: Floats) -> Floats:
