@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,23 +85,38 @@ def judge(given: Input, format: Format, folder: Path, expected: str) -> tuple[st
     return outcome, words
 
 
-def work(first: int, count: int, seed: int, at: Any, results: Any) -> None:
-    """Read inputs ``first`` to ``first + count - 1``."""
+def read_all(inputs: Iterable[Input], known: dict[str, Format], place: Path) -> Iterator[tuple[Input, str, str]]:
+    """Read inputs one after the other: each, its outcome, and what happened."""
     signal.signal(signal.SIGALRM, _stop)
+    for name, format in known.items():
+        for file in format.files:
+            lay_out(Input(name, file, format.files[file], "whole"), format, place / name)
+    expected = {name: digest(format.read(place / name)) for name, format in known.items()}
+    last = dict.fromkeys(known, "")
+    for given in inputs:
+        format, folder = known[given.format], place / given.format
+        lay_out(given, format, folder, previous=last[given.format])
+        last[given.format] = given.file
+        yield given, *judge(given, format, folder, expected[given.format])
+
+
+def numbered(known: dict[str, Format], first: int, count: int, seed: int) -> Iterator[Input]:
+    """The inputs ``first`` to ``first + count - 1``."""
+    names = sorted(known)
+    for number in range(first, first + count):
+        yield damaged(known[names[number % len(names)]], seed * 10**12 + number)
+
+
+def work(first: int, count: int, seed: int, at: Any, results: Any) -> None:
+    """Read inputs in a process of their own."""
     tally: Counter[tuple[str, str]] = Counter()
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
         known = formats(Path(place))
-        expected = {name: digest(format.read(Path(place) / name)) for name, format in known.items()}
-        names, last = sorted(known), dict.fromkeys(known, "")
-        for number in range(first, first + count):
-            at.value = number
-            name = names[number % len(names)]
-            given = damaged(known[name], seed * 10**12 + number)
-            lay_out(given, known[name], Path(place) / name, previous=last[name])
-            last[name] = given.file
-            outcome, words = judge(given, known[name], Path(place) / name, expected[name])
-            tally[name, outcome] += 1
+        outcomes = read_all(numbered(known, first, count, seed), known, Path(place))
+        for number, (given, outcome, words) in enumerate(outcomes, first):
+            at.value = number + 1
+            tally[given.format, outcome] += 1
             if outcome in FINDINGS:
                 found.append({"number": number, "outcome": outcome, "words": words[:300], **as_json(given)})
     results.put((dict(tally), found))
