@@ -1,1 +1,1 @@
-"""Exploration for the problems people have: PPO and TRPO in Gymnasium, from explored resets and without."""
+"""From a rare reward to an agent: `solve_task` beside learners with bonuses and planning alone, at equal samples."""

@@ -1,13 +1,13 @@
-"""``python -m benchmarks.gym_studies``: plain PPO, PPO from explored resets and PPO with a bonus, at equal samples.
+"""``python -m benchmarks.gym_studies``: from an id to an agent, beside bonuses and planning alone, at equal samples.
 
-Every run is a line of ``runs.jsonl``; the same command goes on where another stopped. Ends in a table and a figure.
+Every run is a line of ``runs.jsonl``; the same command goes on where another stopped. The table says how many seeds
+were solved, with how many samples in all; a run that was not made has no line.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,80 +15,66 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks.gym_studies.jobs import Run, run_named
-from benchmarks.gym_studies.tabular import TABULAR_TASKS
-from benchmarks.gym_studies.tasks import TASKS
+from benchmarks.gym_studies.arms import ARMS, Run, run_named
+from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, CORE, TASKS
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.runner import EXECUTORS, make_executor
-
-ARMS = {
-    "plain": "from the start",
-    "explored": "from explored resets",
-    "averaged": "the same, rounds alike",
-    "distillation": "with a bonus",
-}
 
 
 def read(path: Path) -> list[Run]:
     """The runs that are there; a line that was cut off by a kill is no run."""
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return list(_whole(lines))
-
-
-def _whole(lines: list[str]) -> Iterator[Run]:
-    for line in lines:
+    runs = []
+    for line in path.read_text().splitlines() if path.is_file() else []:
         try:
-            yield json.loads(line)
+            runs.append(json.loads(line))
         except json.JSONDecodeError:
             continue
+    return runs
 
 
 def table(runs: list[Run]) -> Table:
-    """Fractions of the best return by task and arm: mean, and worst and best seed."""
-    shown = Table(title="Return from the environment's own start, of the best; mean (worst to best seed)")
-    for column in ("task", "samples", "exploration", "seeds", *ARMS.values()):
-        shown.add_column(column, justify="left" if column == "task" else "right")
+    """For each task and arm: seeds solved, the return as a share of the best, and the median samples in all."""
+    shown = Table(title="Seeds solved; mean return, of the best; median samples in all (thousands)")
+    shown.add_column("task")
+    for words in ARMS.values():
+        shown.add_column(words, justify="right")
     for task in dict.fromkeys(run["task"] for run in runs):
-        of_task = [run for run in runs if run["task"] == task]
-        explored = [run["exploration_samples"] for run in of_task if run["arm"] == "explored"]
         cells = []
         for arm in ARMS:
-            found = [run["fraction"] for run in of_task if run["arm"] == arm]
-            cells.append(f"{np.mean(found):.2f} ({min(found):.2f} to {max(found):.2f})" if found else "")
-        seeds = len({run["seed"] for run in of_task})
-        spent = f"{np.mean(explored):,.0f}" if explored else ""
-        shown.add_row(task, f"{max(run['samples'] for run in of_task):,}", spent, str(seeds), *cells)
+            found = [run for run in runs if run["task"] == task and run["arm"] == arm]
+            solved = sum(run["solved"] for run in found)
+            mean = np.mean([run["fraction"] for run in found]) if found else 0.0
+            median = np.median([run["samples"] for run in found]) / 1_000 if found else 0.0
+            cells.append(f"{solved} of {len(found)}; {mean:.2f}; {median:,.0f}" if found else "")
+        shown.add_row(f"{task} *" if task in CHOSE_SETTINGS else task, *cells)
     return shown
 
 
 def main() -> None:
     """Run what is missing, then show everything."""
-    every = [*TABULAR_TASKS, *TASKS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", choices=every, default=every)
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["plain", "explored", "distillation"])
+    parser.add_argument("--tasks", nargs="+", choices=[*TASKS, "core"], default=list(TASKS))
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["ours"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--executor", choices=list(EXECUTORS), default="processes")
     parser.add_argument("--workers", type=int, default=available_cores())
     parser.add_argument("--out", type=Path, default=Path("results/gym_studies"))
     given = parser.parse_args()
+    tasks = [each for name in given.tasks for each in (CORE if name == "core" else (name,))]
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "runs.jsonl"
     done = {(run["task"], run["arm"], run["seed"]) for run in read(path)}
-    asked = [(task, arm, seed) for seed in range(given.seeds) for task in given.tasks for arm in given.arms]
+    asked = [(task, arm, seed) for seed in range(given.seeds) for task in tasks for arm in given.arms]
     missing = [one for one in asked if one not in done]
     executor = make_executor(given.executor, workers=given.workers)
     with Progress(console=Console(stderr=True)) as progress:
-        bar = progress.add_task("Gymnasium studies", total=len(missing))
+        bar = progress.add_task("Studies", total=len(missing))
         for finished in executor.run(run_named, missing):
             with path.open("a") as stream:
                 stream.write(json.dumps(finished) + "\n")
             progress.advance(bar)
-    runs = read(path)
-    Console().print(table(runs))
-    from benchmarks.gym_studies.figure import draw
-
-    print(f"wrote {draw(runs, given.out / 'gym-studies.png')}")
+    Console().print(table(read(path)))
+    Console().print("* a task on which settings were chosen")
 
 
 if __name__ == "__main__":

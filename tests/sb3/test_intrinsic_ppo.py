@@ -126,6 +126,18 @@ def test_what_a_bonus_knows_is_kept(kind):
     )
 
 
-def test_observations_that_are_no_box_are_refused():
+def test_numbers_are_seen_as_rows_with_a_one():
+    envs = DummyVecEnv([lambda: gymnasium.make("FrozenLake-v1")] * 2)
+    model = PPOWithNoveltyDifference("MlpPolicy", envs, n_steps=32, batch_size=32, device="cpu")
+    model.learn(64)
+    assert model._following.shape == (32, 2, 16)
+    np.testing.assert_array_equal(model._following.sum(axis=2), 1.0)
+
+
+class Bits(Ladder):
+    observation_space = spaces.MultiBinary(9)
+
+
+def test_observations_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="FlattenObservation"):
-        PPOWithDistillation("MlpPolicy", DummyVecEnv([lambda: gymnasium.make("FrozenLake-v1")]), device="cpu")
+        PPOWithDistillation("MlpPolicy", DummyVecEnv([Bits]), device="cpu")

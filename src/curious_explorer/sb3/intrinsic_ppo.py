@@ -63,12 +63,12 @@ class IntrinsicPPO(PPO):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        if not isinstance(self.observation_space, spaces.Box):
+        if not isinstance(self.observation_space, spaces.Box | spaces.Discrete):
             raise ValueError(
-                f"observations are {self.observation_space}, but a bonus for what is new needs a box of numbers; "
-                "flatten them with gymnasium.wrappers.FlattenObservation"
+                f"observations are {self.observation_space}, but a bonus for what is new needs a number, or a box of "
+                "numbers; flatten them with gymnasium.wrappers.FlattenObservation"
             )
-        numbers = int(np.prod(self.observation_space.shape))
+        numbers = spaces.flatdim(self.observation_space)
         self._novelty = self.bonus_settings.novelty(numbers, self.n_envs)
         self._running = np.zeros(self.n_envs)
         self._deviation = RunningMeanStd(shape=())
@@ -109,12 +109,12 @@ class IntrinsicPPO(PPO):
         if not super().collect_rollouts(recorder, callback, rollout_buffer, n_rollout_steps):  # type: ignore[arg-type]
             return False
         settings, ended = self.bonus_settings, np.array(recorder.ended)
-        self._following = flat(np.array(recorder.following))
-        bonus = self._scaled(self._novelty.bonus(flat(np.array(recorder.seen)), self._following, ended))
+        self._following = self._numbers(np.array(recorder.following))
+        bonus = self._scaled(self._novelty.bonus(self._numbers(np.array(recorder.seen)), self._following, ended))
         assert isinstance(self._last_obs, np.ndarray)
         if settings.own_critic:
-            self._seen = flat(rollout_buffer.observations)
-            values = self._values(np.concatenate([self._seen, flat(self._last_obs[None])]))
+            self._seen = self._numbers(rollout_buffer.observations)
+            values = self._values(np.concatenate([self._seen, self._numbers(self._last_obs[None])]))
             advantage = advantages(bonus, values, settings.bonus_gamma, self.gae_lambda)
             self._bonus_returns = advantage + values[:-1]
             rollout_buffer.advantages = (
@@ -152,7 +152,7 @@ class IntrinsicPPO(PPO):
             actions = np.array([self.action_space.sample() for _ in range(env.num_envs)])
             self._last_obs, _, self._last_episode_starts, _ = recorder.step(actions)
         self.num_timesteps += self.bonus_settings.warm_up * env.num_envs
-        self._novelty.learn(flat(np.array(recorder.following)), warming_up=True)
+        self._novelty.learn(self._numbers(np.array(recorder.following)), warming_up=True)
         self._warm = True
 
     def _scaled(self, bonus: Floats) -> Floats:
@@ -164,6 +164,17 @@ class IntrinsicPPO(PPO):
         self._deviation.update(sums.reshape(-1))
         scaled: Floats = bonus / np.sqrt(self._deviation.var + 1e-8)
         return scaled
+
+    def _numbers(self, observations: Any) -> Singles:
+        """As (steps, environments, numbers); one that is a number becomes a row of zeros with a one in it."""
+        given = np.asarray(observations)
+        steps_and_envs = given.shape[:2]
+        if isinstance(self.observation_space, spaces.Discrete):
+            places = given.reshape(steps_and_envs).astype(np.int64) - int(self.observation_space.start)
+            one_hot: Singles = np.eye(int(self.observation_space.n), dtype=np.float32)[places]
+            return one_hot
+        found: Singles = given.astype(np.float32).reshape(*steps_and_envs, -1)
+        return found
 
     def _values(self, observations: Singles) -> Floats:
         with torch.no_grad():
@@ -231,9 +242,3 @@ class _StepRecorder:
 
     def _unscaled(self, observations: Any) -> Any:
         return np.array(observations if self._scaling is None else self._scaling.unnormalize_obs(observations))
-
-
-def flat(observations: Any) -> Singles:
-    """As (steps, environments, numbers)."""
-    found: Singles = np.asarray(observations, dtype=np.float32).reshape(*observations.shape[:2], -1)
-    return found
