@@ -106,7 +106,8 @@ def run_ppo(task: Task, seed: int, folder: Path, algorithm: str) -> Run:
 def run_planning(task: Task, seed: int, _: Path) -> Run:
     """Explore by counts until nothing is left or a reward was met and as much again; then act by the plan."""
     world = GymWorld(task.environment, seed=seed, layout=_layout(task, seed), time_limits=True)
-    exploration = explore(world, Frontier(after_reward=1.0), gamma=0.99, samples=task.samples - world.samples)
+    explorer = Frontier(after_reward=1.0, least_after_reward=task.samples // 20)
+    exploration = explore(world, explorer, gamma=0.99, samples=task.samples - world.samples)
     env = with_layout(make_by_id(task.environment), _layout(task, seed))
     policy = exploration.policy
     assert policy is not None

@@ -87,13 +87,16 @@ class Frontier:
     stop_at_reward: bool = False
     """Whether to stop as soon as the world pays anything."""
     after_reward: float | None = None
-    """To stop after so many times the samples that the first reward took, and `LEAST_AFTER_REWARD` more: what lies
+    """To stop after so many times the samples that the first reward took, and `least_after_reward` more: what lies
     around it is known then. None: go on."""
+    least_after_reward: int = LEAST_AFTER_REWARD
+    """So that a small reward beside the start does not hide a large one further away."""
 
     def __post_init__(self) -> None:
         check_count(self.steps, "steps", least=1)
         check_count(self.backups, "backups", least=1)
         check_count(self.hold, "hold", least=1)
+        check_count(self.least_after_reward, "least_after_reward")
         check_gamma(self.discount)
         for name in ("price", "restart_factor", "after_reward"):
             value = getattr(self, name)
@@ -189,7 +192,7 @@ class Frontier:
         if self.stop_at_reward:
             factor = 1.0
         elif self.after_reward is not None:
-            factor, more = 1.0 + self.after_reward, float(LEAST_AFTER_REWARD)
+            factor, more = 1.0 + self.after_reward, float(self.least_after_reward)
         return FrontierRun(
             world,
             (self.restart_factor, self.discount, LEAST_CHANGE, self.price, factor, more),

@@ -89,7 +89,9 @@ PLAIN_TRIAL = 0.3
 """Where plain learning goes on, the share of all samples after which it is asked whether it got anywhere."""
 EXPLORE_SHARE = 0.85
 """The most of what is left that exploring takes, if it meets no reward before."""
-AFTER_REWARD = 0.5
+AFTER_REWARD, LEAST_AFTER_SHARE = 0.5, 0.03
+"""How long exploring goes on after the first reward, in times of what that took, and at least this share of all: a
+small reward beside the start is not what a task is about."""
 CANDIDATES, CHOOSING_SHARE = 5, 0.1
 """How many agents are compared in the end, and the most of what is left that this may take."""
 CHOOSING_EPISODES, FINAL_EPISODES = 10, 50
@@ -384,7 +386,8 @@ class _Solving:
             self._progress(Progress("exploring", before + samples, words))
 
         looked = world.samples
-        explorer = Frontier(after_reward=AFTER_REWARD)
+        at_least = int(LEAST_AFTER_SHARE * self.settings.samples)
+        explorer = Frontier(after_reward=AFTER_REWARD, least_after_reward=at_least)
         exploration = explorer.explore(world, gamma=0.99, samples=given - looked, checkpoint=folder, progress=progress)
         exploration.reset_model.save(self.folder / RESETS)
         met = len(exploration.model) if isinstance(exploration.model, GrowingModel) else 0
