@@ -52,7 +52,11 @@ _TRAINING = (
     "MountainCar-v0 --reset-model results/car",
     "my_module:MyEnv-v0 --reset-model results/mine --weighting average --samples 500000",
 )
-_SOLVING = ("MiniGrid-DoorKey-8x8-v0 --samples 300000", "my_package:MyEnv-v0 --samples 500000 --out results/mine")
+_SOLVING = (
+    "MiniGrid-DoorKey-8x8-v0 --samples 300000",
+    "MountainCar-v0 --samples 200000 --seeds 3 --workers 3",
+    "my_package:MyEnv-v0 --samples 500000 --out results/mine",
+)
 app.command(epilog=calls("solve", *_SOLVING))(solve)
 app.command(epilog=calls("play", "results/mine --video"))(play)
 app.command(epilog=calls("explore", *_EXPLORING))(explore)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curious_explorer.cli.terminal import ProgressLine, interruptible, option, say, see_own_modules
+from curious_explorer.cli.terminal import (
+    PANEL,
+    ExecutorOption,
+    ProgressLine,
+    RayAddressOption,
+    RayCpusOption,
+    RayGpusOption,
+    WorkersOption,
+    chosen_executor,
+    interruptible,
+    option,
+    say,
+    see_own_modules,
+)
 
 if TYPE_CHECKING:
-    from curious_explorer.studies.solving import Progress
+    from rich.console import Console
+
+    from curious_explorer.studies.executors import Executor
+    from curious_explorer.studies.solving import Progress, SolveSettings
 
 
 def solve(
@@ -34,18 +50,38 @@ def solve(
     ] = None,
     cells: Annotated[str | None, option(help="By name, as in explore; chosen by themselves by default.")] = None,
     layout: Annotated[int | None, option(help="The layout of every episode, where resets draw one.")] = None,
+    seeds: Annotated[
+        int | None, option(help="So many runs from --seed on, each in a folder of its own.", panel=PANEL)
+    ] = None,
+    executor: ExecutorOption = None,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    ray_cpus_per_task: RayCpusOption = None,
+    ray_gpus_per_task: RayGpusOption = None,
 ) -> None:
     """Bring a task to an agent: look, explore, learn from starts that move, evaluate; or say why not."""
     from rich.console import Console
 
-    from curious_explorer.studies.solving import default_folder, solve_task
+    from curious_explorer.studies.solving import SolveSettings, default_folder, solve_task
 
     see_own_modules(environment, cells or "")
     console, folder = Console(), default_folder(environment) if out is None else out
-    say(
-        console,
-        f"Solving {environment} within {samples:,} samples, into {folder}; interrupted, the same command goes on.",
-    )
+    where = (executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
+    if seeds is not None:
+        asked = SolveSettings(
+            environment=environment,
+            samples=samples,
+            seed=seed,
+            algorithm=algorithm,
+            success_return=success_return,
+            cells=cells,
+            layout=layout,
+        )
+        with interruptible(console, folder):
+            _solve_seeds(console, asked, seeds, folder, chosen_executor(*where))
+        return
+    if where != (None,) * len(where):
+        raise ValueError("--executor, --workers and --ray-... are for many runs; give --seeds, or leave them out")
     texts = ("{task.fields[stage]}: {task.completed:,} of {task.total:,} samples", "{task.fields[words]}")
 
     def progress(now: Progress) -> None:
@@ -76,6 +112,20 @@ def solve(
     say(
         console, f"Play it: curious-explorer play {folder}   (in Python: curious_explorer.load_policy({str(folder)!r}))"
     )
+
+
+def _solve_seeds(console: Console, settings: SolveSettings, seeds: int, folder: Path, executor: Executor) -> None:
+    """Many seeds, a line for each as it is there."""
+    from curious_explorer.studies.solve_seeds import SEEDS_FILE, solve_seeds
+
+    say(console, f"Solving {settings.environment} with {seeds} seeds, each within {settings.samples:,} samples.")
+
+    def on_run(summary: dict[str, Any]) -> None:
+        say(console, f"seed {summary['seed']}: {summary['verdict']}")
+
+    summaries = solve_seeds(settings, seeds, folder, executor=executor, on_run=on_run)
+    rate = sum(summary["success"] for summary in summaries) / len(summaries)
+    say(console, f"Mean success {rate:.0%}. Summaries: {folder / SEEDS_FILE}; each seed has its folder beside it.")
 
 
 def play(

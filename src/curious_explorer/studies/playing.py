@@ -64,6 +64,13 @@ def environment_of(folder: str | Path, **arguments: Any) -> Env:
     return with_layout(make_by_id(settings["environment"], **arguments), layout)
 
 
+def draws_pictures(folder: str | Path) -> bool:
+    """Whether the environment of a run can be filmed."""
+    env = environment_of(folder)
+    env.close()
+    return "rgb_array" in (env.metadata.get("render_modes") or [])
+
+
 def play(
     folder: str | Path, *, episodes: int = 5, seed: int = 0, video: str | Path | None = None, which: str = "best"
 ) -> Played:
@@ -84,6 +91,10 @@ def play(
             return play_episodes(env, agent, episodes, seed=seed)
         finally:
             env.close()
+    if not draws_pictures(folder):
+        raise ValueError(
+            f"the environment of {folder} draws no pictures (its metadata lacks 'rgb_array'); leave --video out"
+        )
     return film(environment_of(folder, render_mode="rgb_array"), agent, episodes, Path(video), seed=seed)
 
 

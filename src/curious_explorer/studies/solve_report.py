@@ -15,7 +15,7 @@ from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.storage import write_atomically
 from curious_explorer.studies.page.page_assembly import text_table
 from curious_explorer.studies.page.run_page import Section, film_of, picture, run_page, words
-from curious_explorer.studies.playing import environment_of, film
+from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
 from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, chosen_agent, open_agent
 from curious_explorer.studies.task_look import TaskLook
@@ -68,7 +68,9 @@ def _videos(folder: Path, stages: dict[str, Any]) -> str:
 def _video(folder: Path, agent: Agent, name: str, episodes: int, what: str) -> str:
     missing = None if importlib.util.find_spec("imageio_ffmpeg") else "the package imageio-ffmpeg is not installed"
     env: Env | None = None
-    if missing is None:
+    if missing is None and not draws_pictures(folder):
+        missing = "the environment draws no pictures (its metadata has no render mode 'rgb_array')"
+    elif missing is None:
         try:
             env = environment_of(folder, render_mode="rgb_array")
         except (ValueError, TypeError) as error:
@@ -155,6 +157,14 @@ def _learning(stages: dict[str, Any]) -> str:
     learned = stages.get("learn")
     if learned is not None:
         parts.append(words(f"{learned['roll_ins']:,} of its samples were steps of roll-ins."))
+    if learned is not None and learned["warm_start"] is not None:
+        warm = learned["warm_start"]
+        parts.append(
+            words(
+                f"It began by imitating the plan on the counts: {warm['episodes']} episodes, {warm['samples']:,} "
+                f"samples; its likeliest action was the plan's in {warm['agreement']:.0%} of their states."
+            )
+        )
     if learned is not None and learned["starts"] is not None:
         at = learned["starts"]
         parts.append(

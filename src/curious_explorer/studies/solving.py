@@ -428,7 +428,8 @@ class _Solving:
         resets = ResetModel.load(self.folder / RESETS)
         training = self._train(LEARNING, look, self._learned_from(look, self.left), resets, None)
         starts = None if training.starts is None else training.starts._asdict()
-        self._keep("learn", self._trained(training) | {"starts": starts})
+        warm = None if training.warm_start is None else training.warm_start._asdict()
+        self._keep("learn", self._trained(training) | {"starts": starts, "warm_start": warm})
 
     def _choose(self, look: TaskLook) -> None:
         """Which of all that was learned and planned is handed out."""
@@ -580,7 +581,8 @@ class _Solving:
             deterministic=False,
             layout=self.stages["layout"]["layout"],
             price=min(0.0, look.price) if name == LEARNING else 0.0,
-            reward_scale=float(f"{scale:.6g}"),
+            # The entropy that an off-policy actor-critic is paid is in units of single rewards, which stay as they are.
+            reward_scale=1.0 if algorithm in OFF_POLICY else float(f"{scale:.6g}"),
             hyperparameters=given if algorithm not in OFF_POLICY else {"gamma": given["gamma"]},
         )
 
