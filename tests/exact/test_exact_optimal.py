@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import gymnasium
 import numpy as np
 import pytest
@@ -277,7 +279,8 @@ def test_goal_sweeps_serve_moves_that_slip() -> None:
 
 
 def test_unsettled_targets_are_solved_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curious_explorer.exact.max_visitation.FEW_SWEEPS", 1)
+    module = importlib.import_module("curious_explorer.exact.max_visitation")  # the package has a function of that name
+    monkeypatch.setattr(module, "FEW_SWEEPS", 1)
     mdp = back_and_forth(2000, forward=0.8, order=np.random.default_rng(2).permutation(2000))
     report = max_visitation_report(mdp, gamma=0.9999, targets=[3, 1500])
     assert report.method == "value iteration, then one by one"
