@@ -138,7 +138,7 @@ def run_seeds(
         rounds=settings.rounds,
         thresholds=settings.thresholds(mdp.num_states),
         visits=settings.visits,
-        learn_from=settings.weighting,
+        learn_from=settings.learn_from,
     )
     samples["exploration"] = exploration.samples.cpu().numpy()
     clock.stop("exploration")

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from curious_explorer import TRPO, Reinforce, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.learners.actor_critic import FIXED_EPISODES
-from curious_explorer.learners.trpo import TRPO
 from curious_explorer.studies.paper_experiments import Experiment, ExperimentSettings, grid, settings_of
 from curious_explorer.studies.paper_results import (
     NOT_REPRODUCED,
@@ -79,7 +79,26 @@ def test_the_presets_of_the_paper_take_its_schedule_and_its_reset_model():
     assert [settings.thresholds(19)(n) for n in range(3)] == [0.0, 1 / 38, 2 / 38]
     assert settings.weighting == "last"
     assert settings.learning.updates * (settings.learning.episodes or FIXED_EPISODES) == 2400
-    assert [settings_of("tuned", Experiment("dcl", 5, "trpo")).thresholds(19)(n) for n in range(2)] == [1 / 38, 2 / 38]
+    assert [settings_of("fixed", Experiment("dcl", 5, "trpo")).thresholds(19)(n) for n in range(2)] == [1 / 38, 2 / 38]
+
+
+@pytest.mark.parametrize("optimizer", ["trpo", "reinforce"])
+def test_tuned_is_what_the_library_does_when_nothing_is_said(optimizer):
+    """The run of the study is that of two calls with a discount alone: explore, then improve."""
+    experiment = Experiment("cct", 3, optimizer)
+    run = run_experiment(experiment, 4, settings_of("tuned", experiment))
+    mdp = experiment.mdp(4)
+    world = TabularWorld(mdp, seed=4)
+    learner = {"trpo": TRPO, "reinforce": Reinforce}[optimizer]()
+    exploration = explore(world, learner, gamma=0.95, progress=False)
+    assert run.exploration_samples == world.samples
+    learned = improve(world, learner, exploration.reset_model, gamma=0.95, evaluation_episodes=0)
+    assert run.learning_samples == learned.samples
+    best = mdp.start @ solve(mdp, gamma=0.95).values
+    assert run.values["with_ce"] == pytest.approx(mdp.start @ evaluate(mdp, learned.policy, gamma=0.95) / best)
+    assert run.values["with_ce"] > 0.95
+    assert not run.poorly_visited[-1].any()
+    assert run.bounds["certificate"] == 0.0  # nothing is left that any policy could visit more
 
 
 def test_returns_are_discounted_on_the_chain_and_undiscounted_on_the_lock():

@@ -15,12 +15,12 @@ from benchmarks.seed_runs import LABELS, SeedRuns, band_width, draw_seeds, exact
 from curious_explorer import evaluate
 from curious_explorer.environments import combination_lock
 from curious_explorer.studies.figures import save_figure
-from curious_explorer.studies.paper_experiments import Experiment, tuned_settings
+from curious_explorer.studies.paper_experiments import Experiment, fixed_settings
 from curious_explorer.studies.paper_run import ARMS, run_experiment
 
 
 def short_settings(experiment):
-    settings = tuned_settings(experiment)
+    settings = fixed_settings(experiment)
     exploring, learning = replace(settings.exploring, updates=8), replace(settings.learning, updates=10)
     return replace(settings, rounds=3, visits=300, exploring=exploring, learning=learning)
 

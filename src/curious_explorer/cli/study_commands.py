@@ -41,7 +41,7 @@ DONE = "{task.completed}/{task.total}"
 
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("results/reproduction"),
-    preset: Annotated[str, typer.Option(help="tuned, paper-text or paper-figures.")] = "tuned",
+    preset: Annotated[str, typer.Option(help="tuned (the defaults), fixed, paper-text or paper-figures.")] = "tuned",
     environments: Annotated[str, typer.Option(help="Separated by commas.")] = "cct,dcl",
     depths: Annotated[str, typer.Option(help="Separated by commas.")] = "5,10,20",
     optimizers: Annotated[str, typer.Option(help="Separated by commas.")] = "reinforce,trpo",

@@ -1,13 +1,17 @@
 """The paper's experiments: an optimizer on an environment at a depth; which there are, and how they are run.
 
-Three presets say how: our settings, and the paper's two, which its text and its figures' file names tell apart.
+Four presets say how: the library's defaults, the same with everything fixed, and the paper's two, which its text and
+its figures' file names tell apart.
 
 | preset          | gamma                                                  | beta                          |
 |-----------------|--------------------------------------------------------|-------------------------------|
 | `tuned`         | 0.95                                                   | 1 / (2 |S|)                   |
+| `fixed`         | 0.95                                                   | 1 / (2 |S|)                   |
 | `paper-text`    | 0.95                                                   | 1 / (2 |S|)                   |
 | `paper-figures` | 0.9; CCT20: REINFORCE 0.92, TRPO 0.96; TRPO DCL20 0.92 | CCT 1 / (4 d), DCL 1 / (12 d) |
 
+`tuned` says nothing else: rounds, visits and learning end by themselves, as in `benchmarks.robustness`. `fixed` has as
+many rounds as the environment is deep, and numbers of updates with which each optimizer converges.
 (The comparison of REINFORCE on CCT10 was made with 1 / (12 d) = 0.0083, too.)
 Both presets of the paper also take its schedule beta * n, its reset model mu_N, and 2,400 learning episodes. What the
 paper does not say (updates in a round, step sizes, a critic) is as in ours, and action labels are permuted everywhere.
@@ -23,7 +27,7 @@ from typing import Any, NamedTuple
 
 from curious_explorer import __version__
 from curious_explorer.environments import combination_lock, crossroad_traps
-from curious_explorer.explorers.thresholds import Schedule, default_beta, linear, paper_linear
+from curious_explorer.explorers.thresholds import Schedule, constant, default_beta, linear, paper_linear
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
@@ -44,7 +48,7 @@ FIGURE_GAMMAS = {"cct/20/reinforce": 0.92, "cct/20/trpo": 0.96, "dcl/20/trpo": 0
 """Where the figures' file names say something other than 0.9; for ``dcl/20/trpo`` only the comparison's does."""
 FIGURE_BETAS = {"cct/10/reinforce": 1.0 / 120}
 """Where the comparison's file name says something other than the depth does: 0.0083, though its exploration's 0.025."""
-SCHEDULES = {"linear": linear, "paper": paper_linear}
+SCHEDULES = {"constant": constant, "linear": linear, "paper": paper_linear}
 
 
 @lru_cache(maxsize=64)
@@ -105,16 +109,20 @@ class ExperimentSettings:
     """How an experiment is run."""
 
     gamma: float
-    rounds: int
+    rounds: int | None
+    """None: until every state is well visited, or nothing new is reached."""
     exploring: TRPO | Reinforce
     learning: TRPO | Reinforce
-    visits: int = 2_000
+    visits: int | None = 2_000
+    """None: as many as the states ask for."""
     beta: float | None = None
     """None is the paper's 1 / (2 |S|)."""
     schedule: str = "linear"
-    """``linear`` is beta * (n + 1), ``paper`` is beta * n."""
+    """``linear`` is beta * (n + 1), ``paper`` is beta * n, ``constant`` the default of `explore`."""
+    learn_from: str = "average"
+    """Which resets opt gets."""
     weighting: str = "average"
-    """Which reset model opt and learning get: the ``average`` of all rounds, or the paper's ``last``."""
+    """Which resets learning gets: the ``average`` of all rounds, the paper's ``last``, or the default ``spread``."""
 
     def __post_init__(self) -> None:
         check_name(self.schedule, SCHEDULES, "schedule")
@@ -123,13 +131,30 @@ class ExperimentSettings:
         """beta, as a number."""
         return default_beta(num_states) if self.beta is None else self.beta
 
-    def thresholds(self, num_states: int) -> Schedule:
-        """beta_n."""
+    def thresholds(self, num_states: int) -> Schedule | None:
+        """beta_n; None is the default of `explore`, with which it ends when no state is poorly visited."""
+        if self.schedule == "constant" and self.beta is None:
+            return None
         return SCHEDULES[self.schedule](self.beta_for(num_states))
 
 
 def tuned_settings(experiment: Experiment) -> ExperimentSettings:
-    """Our settings: the text's gamma and beta, d rounds, and enough updates for the optimizer to converge.
+    """The defaults of the library, which were chosen for problems of many kinds."""
+    optimizer = OPTIMIZERS[experiment.optimizer]()
+    return ExperimentSettings(
+        gamma=0.95,
+        rounds=None,
+        exploring=optimizer,
+        learning=optimizer,
+        visits=None,
+        schedule="constant",
+        learn_from="recent",
+        weighting="spread",
+    )
+
+
+def fixed_settings(experiment: Experiment) -> ExperimentSettings:
+    """The text's gamma and beta, d rounds, and enough updates for the optimizer to converge.
 
     REINFORCE learns for longer than TRPO because its steps shrink with the probability of the states it improves.
     """
@@ -156,7 +181,12 @@ def paper_figures_settings(experiment: Experiment) -> ExperimentSettings:
     )
 
 
-PRESETS = {"tuned": tuned_settings, "paper-text": paper_text_settings, "paper-figures": paper_figures_settings}
+PRESETS = {
+    "tuned": tuned_settings,
+    "fixed": fixed_settings,
+    "paper-text": paper_text_settings,
+    "paper-figures": paper_figures_settings,
+}
 
 
 def settings_of(preset: str, experiment: Experiment) -> ExperimentSettings:
@@ -172,6 +202,7 @@ def _paper_settings(experiment: Experiment, *, gamma: float, beta: float | None)
         learning=_optimizer(experiment, PAPER_UPDATES),
         beta=beta,
         schedule="paper",
+        learn_from="last",
         weighting="last",
     )
 

@@ -136,14 +136,15 @@ class Recorder:
         return float(self._mdp.start @ evaluate(self._mdp, policy, gamma=self._gamma)) / self._best
 
     def curve(self, result: OptimizerResult) -> Curve:
-        """What was recorded, with the learner's own account of its episodes, ending in its last policy."""
+        """What was recorded, with the learner's own account of its episodes, ending in what is handed out."""
         points = [*self._points]
-        if points[-1][0] != len(result.curve.episodes):
-            points.append((len(result.curve.episodes), result.samples, self.fraction(result.policy)))
+        if points[-1][0] != self._update:
+            points.append((self._update, result.samples, self.fraction(result.policy)))
         episodes = np.concatenate([[0], result.curve.episodes])
         updates, samples, fractions = zip(*points, strict=True)
+        # What is handed out may be an earlier policy, shown once more after the last update.
         return Curve(
-            episodes[list(updates)].astype(np.int64),
+            episodes[np.minimum(updates, len(result.curve.episodes))].astype(np.int64),
             np.array(samples, dtype=np.int64),
             np.array(fractions, dtype=float),
         )
@@ -168,7 +169,7 @@ def run_experiment(experiment: Experiment, seed: int, settings: ExperimentSettin
         rounds=settings.rounds,
         thresholds=settings.thresholds(mdp.num_states),
         visits=settings.visits,
-        learn_from=settings.weighting,
+        learn_from=settings.learn_from,
         progress=False,
     )
     reset_model = exploration.reset_model.weighted(settings.weighting)
