@@ -125,6 +125,8 @@ def run_seeds(
     make = make_worlds or SeededWorlds
     mdp = experiment.mdp(LABELS)
     gamma = settings.gamma
+    if settings.rounds is None or settings.visits is None:
+        raise ValueError("seeds side by side need numbers of rounds and visits; the preset tuned has none, fixed has")
     best = float(mdp.start @ solve(mdp, gamma=gamma).values)
     values: dict[str, Floats] = {}
     samples: dict[str, Integers] = {}
