@@ -64,6 +64,8 @@ def test_held_actions_are_stored_and_held_in_roll_ins_and_walks():
             assert info["roll_in_steps"] >= 160  # a held action is as many steps as it is held for
             arrived += 1
     assert arrived > 0
+    moving = RestartWrapper(Slow(), model)  # limits of roll-ins and of episodes are counted in actions
+    assert max(float(moving.reset(seed=seed)[0][0]) for seed in range(12)) > 1.0
     before = world.samples
     visit(world, np.full((250, 3), 1 / 3), gamma=0.9, count=20)
     assert world.samples > before

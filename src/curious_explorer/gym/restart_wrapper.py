@@ -34,7 +34,7 @@ class _MovingRollIns:
     """Draws roll-ins to moving starts; `start` is the number of the last."""
 
     def __init__(self, starts: MovingStarts, actors: ActorCache) -> None:
-        self._starts, self._target_actor = starts, actors.target_actor
+        self._starts, self._target_actor, self._steps = starts, actors.target_actor, actors.steps
         self.start = OWN
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
@@ -43,7 +43,7 @@ class _MovingRollIns:
         if self.start == OWN or self._starts.targets is None:
             return []
         actor = self._target_actor(self._starts.targets, self.start)
-        return [(actor, actor.limit)]
+        return [(actor, self._steps(actor, actor.limit))]
 
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
@@ -55,8 +55,8 @@ class _MovingRollIns:
 class _Followed:
     """The episodes of one environment, told to moving starts as they end."""
 
-    def __init__(self, starts: MovingStarts) -> None:
-        self._starts = starts
+    def __init__(self, starts: MovingStarts, hold: int) -> None:
+        self._starts, self._hold = starts, hold
         self._start, self._returned, self._length, self._cut = OWN, 0.0, 0, math.inf
         self._told = True
         self._unfinished, self._open = 0, 0
@@ -68,7 +68,7 @@ class _Followed:
             if self._unfinished == MOST_UNFINISHED:
                 self._warn(f"{MOST_UNFINISHED} episodes in a row were given up before their end")
         self._start, self._returned, self._length, self._told = start, 0.0, 0, False
-        self._cut = self._starts.cut_of(start)
+        self._cut = self._hold * self._starts.cut_of(start)  # which was counted in actions, and may be infinite
 
     def step(self, reward: float, ended: bool) -> bool:
         """Take in a step; returns whether the episode is to be cut off here."""
@@ -111,7 +111,7 @@ class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._followed: _Followed | None = None
         self._sampler: RollInSampler | _MovingRollIns
         if isinstance(starts, MovingStarts):
-            self._sampler, self._followed = _MovingRollIns(starts, actors), _Followed(starts)
+            self._sampler, self._followed = _MovingRollIns(starts, actors), _Followed(starts, action_set.hold)
         else:
             self._sampler = RollInSampler(starts, actors)
         self._stream = RandomStream(int(np.random.SeedSequence().generate_state(1)[0]))
