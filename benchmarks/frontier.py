@@ -58,7 +58,10 @@ TASKS: dict[str, tuple[str, int, GridCells | None]] = {
     "MultiRoom-N6": ("MiniGrid-MultiRoom-N6-v0", 200_000, None),
     "ObstructedMaze-1Dlh": ("MiniGrid-ObstructedMaze-1Dlh-v0", 100_000, None),
     "ObstructedMaze-1Dlhb": ("MiniGrid-ObstructedMaze-1Dlhb-v0", 300_000, None),
+    "MultiRoom-N7-S8": ("MiniGrid-MultiRoom-N7-S8-v0", 600_000, None),
     "ObstructedMaze-2Dlh": ("MiniGrid-ObstructedMaze-2Dlh-v0", 300_000, None),
+    "ObstructedMaze-2Dlhb": ("MiniGrid-ObstructedMaze-2Dlhb-v1", 600_000, None),
+    "ObstructedMaze-Full": ("MiniGrid-ObstructedMaze-Full-v1", 2_000_000, None),
     "LockedRoom": ("MiniGrid-LockedRoom-v0", 600_000, None),
     "MountainCar": ("MountainCar-v0", 60_000, MOUNTAIN_CAR),
     "Acrobot": ("Acrobot-v1", 60_000, ACROBOT),
@@ -89,19 +92,41 @@ class UntilReward(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, 0.0, terminated, truncated, info
 
 
-def open_task(task: str, seed: int, method: str) -> tuple[GymWorld, UntilReward]:
+class Sticky(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Repeats the last action instead of the one that is asked for, now and then."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], probability: float, seed: int) -> None:
+        super().__init__(env)
+        self._probability, self._random, self._last = probability, np.random.default_rng(seed), None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._last = None
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if self._last is None or self._random.random() >= self._probability:
+            self._last = action
+        return self.env.step(self._last)
+
+
+def open_task(task: str, seed: int, method: str, sticky: float = 0.0) -> tuple[GymWorld, UntilReward]:
     """The world of a run, and the environment that knows when the reward was found."""
     identifier, _, cells = TASKS[task]
     grid = cells is None
     if grid:
         import minigrid  # noqa: F401
 
+        if identifier not in gymnasium.registry:  # seven rooms, which the literature uses and MiniGrid does not list
+            rooms = {"minNumRooms": 7, "maxNumRooms": 7, "maxRoomSize": 8}
+            gymnasium.register(identifier, entry_point="minigrid.envs:MultiRoomEnv", kwargs=rooms)
     made = gymnasium.make(identifier, disable_env_checker=True)
     if grid:
         made.reset(seed=seed)
         bare: Any = made.unwrapped
         nothing = bare.gen_obs()
         bare.gen_obs = lambda: nothing
+    if sticky > 0.0:
+        made = Sticky(made, sticky, seed)
     env = UntilReward(made, pays_at_the_end=not grid)
     if grid and method == "model-based":
         return GymWorld(env, cells=MiniGridCells(), actions=list(range(6)), seed=seed, layout=seed), env
@@ -165,9 +190,9 @@ METHODS: dict[str, Callable[[World, int], None]] = {
 }
 
 
-def first_reward(task: str, method: str, seed: int, limit: int) -> tuple[int | None, int]:
+def first_reward(task: str, method: str, seed: int, limit: int, sticky: float = 0.0) -> tuple[int | None, int]:
     """Samples to the first reward (None: not within the limit), and samples in all."""
-    world, env = open_task(task, seed, method)
+    world, env = open_task(task, seed, method, sticky)
     try:
         METHODS[method](world, limit)
     except EnvironmentFailureError as error:
@@ -186,7 +211,7 @@ def report(name: str, method: str, found: list[int | None], words: str) -> None:
     )
 
 
-def rewards(tasks: list[str], methods: list[str], seeds: int, limit: int | None) -> None:
+def rewards(tasks: list[str], methods: list[str], seeds: range, limit: int | None, sticky: float) -> None:
     print(
         "| task | method | median samples | range | found | limit, microseconds a sample |\n|---|---|---|---|---|---|"
     )
@@ -194,8 +219,8 @@ def rewards(tasks: list[str], methods: list[str], seeds: int, limit: int | None)
         for method in methods:
             most = TASKS[task][1] if limit is None else limit
             began, found, steps = time.perf_counter(), [], 0
-            for seed in range(seeds):
-                first, taken = first_reward(task, method, seed, most)
+            for seed in seeds:
+                first, taken = first_reward(task, method, seed, most, sticky)
                 found.append(first)
                 steps += taken
             report(task, method, found, f"{most:,}; {1e6 * (time.perf_counter() - began) / steps:.0f}")
@@ -233,6 +258,8 @@ def main() -> None:
     parser.add_argument("--tasks", default=",".join(TASKS), help="some of: " + ", ".join(TASKS))
     parser.add_argument("--methods", default=",".join(METHODS), help="some of: " + ", ".join(METHODS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--sticky", type=float, default=0.0, help="how often the last action is repeated instead")
     parser.add_argument("--limit", type=int, default=None, help="samples of every run, in place of each task's own")
     parser.add_argument("--tables", action="store_true", help="the tables of transitions instead of the tasks")
     asked = parser.parse_args()
@@ -240,7 +267,8 @@ def main() -> None:
     if asked.tables:
         tables(asked.seeds)
     else:
-        rewards(asked.tasks.split(","), asked.methods.split(","), asked.seeds, asked.limit)
+        seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+        rewards(asked.tasks.split(","), asked.methods.split(","), seeds, asked.limit, asked.sticky)
 
 
 if __name__ == "__main__":
