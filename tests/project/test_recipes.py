@@ -82,3 +82,18 @@ def test_recipes_run(name, package, resets, monkeypatch, capsys):
     arrived, episodes, steps = map(int, re.findall(r"\d+", capsys.readouterr().out.splitlines()[-1]))
     assert 0 <= arrived <= episodes == 2
     assert 1 <= steps <= 200
+
+
+@pytest.mark.slow
+def test_the_dataset_recipe_runs_and_is_shown_as_it_is(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch", reason="the extra sb3 is not installed")
+    pytest.importorskip("minari", reason="the extra minari is not installed")
+    pytest.importorskip("minigrid", reason="the extra gym is not installed")
+    source = (EXAMPLES / "minari_cloning.py").read_text()
+    assert f"```python\n{source}```" in (ROOT / "docs" / "starts.md").read_text()
+    monkeypatch.setattr(sys, "argv", ["minari_cloning.py", "8000"])
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries, whose business they are
+        runpy.run_path(str(EXAMPLES / "minari_cloning.py"), run_name="__main__")
+    assert "the cloned policy returns 0.9" in capsys.readouterr().out

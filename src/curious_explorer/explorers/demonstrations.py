@@ -21,6 +21,8 @@ from curious_explorer.worlds.world import World, check_world
 
 TRIES = 5
 """How many episodes are walked at most for each that is asked for: noise may make one fail."""
+HOPELESS = 10
+"""After so many in a row from the first on that do not get there no more are tried."""
 CUT_FACTOR, CUT_SPARE = 3.0, 20
 """An episode is given up after so many times the length of its way, and so many steps more."""
 UNADVISED = -1
@@ -85,9 +87,9 @@ def demonstrations(
     walker = _Walker(world, model, gamma, noise, np.random.default_rng([seed, world.seed, 16]))
     first = world.samples
     kept: list[Demonstration] = []
-    for _ in range(TRIES * episodes):
+    for tried in range(TRIES * episodes):
         left = MOST_STEPS if samples is None else samples - (world.samples - first)
-        if left <= 0 or len(kept) == episodes:
+        if left <= 0 or len(kept) == episodes or (tried == HOPELESS and not kept):
             break
         episode = walker.walk(left)
         if walker.succeeded(episode):

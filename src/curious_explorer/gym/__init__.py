@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from curious_explorer.gym.discretisation import Discretisation as Discretisation
     from curious_explorer.gym.feature_cells import FeatureCells as FeatureCells
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
+    from curious_explorer.gym.minari_dataset import EpisodeRecorder as EpisodeRecorder
+    from curious_explorer.gym.minari_dataset import write_minari as write_minari
     from curious_explorer.gym.picture_cells import PictureCells as PictureCells
     from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
 
@@ -32,8 +34,10 @@ _CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "HashedCells",
 _HOME = {
     "ActionSet": "action_set",
     "Discretisation": "discretisation",
+    "EpisodeRecorder": "minari_dataset",
     "GymWorld": "gym_world",
     "RestartWrapper": "restart_wrapper",
+    "write_minari": "minari_dataset",
     **dict.fromkeys((*_CELLS, "default_cells"), "cells"),
     **dict.fromkeys(("JointCells", "NumberCells", "SymbolCells"), "coded_cells"),
     "FeatureCells": "feature_cells",

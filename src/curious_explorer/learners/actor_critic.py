@@ -21,6 +21,7 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
 from curious_explorer.learners.annealed import learn_for_a_round, learn_while_it_pays
+from curious_explorer.learners.moving_starts_world import MovingStartsWorld
 from curious_explorer.learners.optimizer import (
     Evaluation,
     Measured,
@@ -195,6 +196,11 @@ class LearningRun:
     def left(self) -> int | None:
         """How many steps may still be taken; None if there is no limit."""
         return None if self.task.budget is None else self.task.budget - self.used
+
+    @property
+    def level(self) -> float:
+        """How far starts have moved from the reward, where they do."""
+        return self.world.starts.progress.level if isinstance(self.world, MovingStartsWorld) else 0.0
 
     def update(self, episodes: int, trace: float, step: Step) -> EpisodeStatistics | None:
         """Run a batch, take a step, and move the critic; returns the batch, or None where the budget is spent."""

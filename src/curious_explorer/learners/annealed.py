@@ -137,7 +137,7 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
     """Cycles of stages until one brings nothing; hands out the best policy of those measured from the start."""
     learning = _Annealed(optimizer, run, min(optimizer.trace, LEARNING_TRACE), largest=FIRST_SIGNAL)
     best_policy, best_value = run.policy, -math.inf
-    best_return = -math.inf
+    best_return, level = -math.inf, run.level
     idle, cycle, enough = False, 0, True
     limit = run.task.budget or max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
     while enough and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps):
@@ -148,7 +148,8 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
         improved = value > best_value + GAIN * abs(best_value) or mean_return > best_return + max(
             2.0 * error, GAIN * abs(best_return)
         )
-        idle = not improved and doubt <= GAIN * abs(value)
+        moved, level = run.level != level, run.level  # starts on their way bring a reward to the own start yet
+        idle = not improved and not moved and doubt <= GAIN * abs(value)
         if value > best_value:
             best_policy, best_value = policy, value
         best_return = max(best_return, mean_return)
