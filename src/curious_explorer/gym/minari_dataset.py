@@ -113,7 +113,7 @@ def write_minari(
     check_dataset(dataset, env, folder)
     minari = require("minari", "minari")
     buffer_of = require("minari.data_collector", "minari").EpisodeBuffer
-    buffers = []
+    buffers: list[Any] = []
     for episode in episodes:
         steps = len(episode.rewards)
         if steps == 0:
