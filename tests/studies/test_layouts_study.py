@@ -2,6 +2,7 @@
 
 import functools
 
+import gymnasium
 import pytest
 from layouts_helpers import Signposts
 
@@ -9,6 +10,7 @@ from curious_explorer import HashedCells
 from curious_explorer.errors import StudyError
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid
+from curious_explorer.studies.solving_layouts import solve_layouts
 
 pytest.importorskip("torch")
 
@@ -55,3 +57,24 @@ def test_a_minigrid_with_changing_layouts(tmp_path):
     stage = task.run(tmp_path)[0]
     assert stage.found == 8
     assert stage.solved >= 20
+
+
+def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
+    gymnasium.register("Signposts-v0", entry_point=Signposts, kwargs={"length": 4, "limit": 12})
+    try:
+        told = []
+        summary = solve_layouts(
+            "Signposts-v0", layouts=8, samples=4_000, out=tmp_path / "run", tests=40, tell=told.append
+        )
+        assert summary["success"] > 0.9
+        assert summary["samples"] <= 4_000
+        assert "layouts never seen are solved" in summary["verdict"]
+        assert len(told) == 2
+        assert (tmp_path / "run" / "summary.json").is_file()
+        with pytest.raises(ValueError, match="at least 400"):
+            solve_layouts("Signposts-v0", layouts=8, samples=300, out=tmp_path / "other")
+        with pytest.raises(ValueError, match="Signposts-v0"):
+            solve_layouts("Signposts-v9", layouts=8, samples=4_000, out=tmp_path / "other")
+        assert not (tmp_path / "other").exists()
+    finally:
+        del gymnasium.registry["Signposts-v0"]

@@ -58,6 +58,9 @@ def solve(
     ray_address: RayAddressOption = None,
     ray_cpus_per_task: RayCpusOption = None,
     ray_gpus_per_task: RayGpusOption = None,
+    layouts: Annotated[
+        int | None, option(help="Explore so many layouts and solve others, where resets draw one; tests on 500.")
+    ] = None,
 ) -> None:
     """Bring a task to an agent: look, explore, learn from starts that move, evaluate; or say why not."""
     from rich.console import Console
@@ -67,6 +70,8 @@ def solve(
     see_own_modules(environment, cells or "")
     console, folder = Console(), default_folder(environment) if out is None else out
     where = (executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
+    if seeds is not None and layouts is not None:
+        raise ValueError("--seeds and --layouts are given; give one of the two")
     if seeds is not None:
         asked = SolveSettings(
             environment=environment,
@@ -80,8 +85,16 @@ def solve(
         with interruptible(console, folder):
             _solve_seeds(console, asked, seeds, folder, chosen_executor(*where))
         return
+    if layouts is not None:
+        if (layout, algorithm, cells) != (None, None, None):
+            raise ValueError("--layouts explores and clones by itself; leave --layout, --algorithm and --cells out")
+        pool = chosen_executor(*where)
+        _solve_layouts(console, environment, layouts, samples, folder, seed, success_return, pool)
+        return
     if where != (None,) * len(where):
-        raise ValueError("--executor, --workers and --ray-... are for many runs; give --seeds, or leave them out")
+        raise ValueError(
+            "--executor, --workers and --ray-... are for many runs; give --seeds or --layouts, or leave them out"
+        )
     texts = ("{task.fields[stage]}: {task.completed:,} of {task.total:,} samples", "{task.fields[words]}")
 
     def progress(now: Progress) -> None:
@@ -126,6 +139,34 @@ def _solve_seeds(console: Console, settings: SolveSettings, seeds: int, folder: 
     summaries = solve_seeds(settings, seeds, folder, executor=executor, on_run=on_run)
     rate = sum(summary["success"] for summary in summaries) / len(summaries)
     say(console, f"Mean success {rate:.0%}. Summaries: {folder / SEEDS_FILE}; each seed has its folder beside it.")
+
+
+def _solve_layouts(
+    console: Console,
+    environment: str,
+    layouts: int,
+    samples: int,
+    folder: Path,
+    seed: int,
+    success_return: float | None,
+    executor: Executor,
+) -> None:
+    from curious_explorer.studies.solving_layouts import solve_layouts
+
+    say(console, f"Solving {environment} in {layouts} layouts within {samples:,} samples, into {folder}.")
+    with interruptible(console, folder):
+        summary = solve_layouts(
+            environment,
+            layouts=layouts,
+            samples=samples,
+            out=folder,
+            seed=seed,
+            success_return=0.0 if success_return is None else success_return,
+            executor=executor,
+            tell=lambda text: say(console, text),
+        )
+    say(console, f"\n{summary['verdict']}")
+    say(console, f"Summary: {folder / 'summary.json'}; policy: {folder / f'{layouts:04d}' / 'policy'}")
 
 
 def play(

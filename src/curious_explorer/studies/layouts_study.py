@@ -25,6 +25,7 @@ from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.explorers.layout_files import read_labels, write_labels
 from curious_explorer.explorers.layout_slice import Labelled
 from curious_explorer.explorers.many_layouts import ManyLayouts
+from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import Cells, Env
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.settings_description import RunFolder
@@ -68,7 +69,8 @@ class LayoutsStudy:
     """What the study is about, for its folder."""
     make: Callable[[], Env]
     """Makes the environment; a function of a module, where processes are to help."""
-    cells: Cells
+    cells: Cells | None = None
+    """None: chosen by a first look, whose steps are counted."""
     actions: Sequence[Any] | None = None
     stages: tuple[int, ...] = (8, 16, 32, 64)
     """After how many layouts to clone and to test."""
@@ -108,7 +110,7 @@ class LayoutsStudy:
         return {
             **{name: getattr(self, name) for name in plain},
             "actions": actions,
-            "cells": self.cells.description(),
+            "cells": "automatic" if self.cells is None else self.cells.description(),
             "cloning": asdict(self._cloning()),
         }
 
@@ -174,21 +176,29 @@ class LayoutsStudy:
         from curious_explorer.sb3.label_cloning import CloningTeacher
 
         began = time.process_time()
-        world = GymWorld(self.make, cells=self.cells, actions=self.actions, seed=self.seed, layouts=layouts)
-        teacher = None
-        if self.lessons:
-            space, choices = world.observation_space, tuple(world.discretisation.action_set.choices)
-            teacher = CloningTeacher(space, choices)
+        space, choices = self._spaces()
+        world = GymWorld(self.make, cells=self.cells, actions=choices, seed=self.seed, layouts=layouts)
+        teacher = CloningTeacher(space, tuple(choices)) if self.lessons else None
         explorer = ManyLayouts(after=self.after, teacher=teacher, jobs=executor)
-        exploration = explorer.explore(world, gamma=self.gamma, samples=self.share * len(layouts), known=known)
+        left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
+        exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known)
         write_labels(folder / "labels.npz", exploration.labels)
-        write_json(folder / "explored.json", EXPLORED, _summary(exploration, time.process_time() - began))
+        write_json(
+            folder / "explored.json", EXPLORED, _summary(exploration, world.samples, time.process_time() - began)
+        )
+
+    def _spaces(self) -> tuple[Any, list[Any]]:
+        """The observation space, and the actions by number."""
+        env = self.make()
+        try:
+            return env.observation_space, ActionSet.of(env.action_space, self.actions).choices
+        finally:
+            env.close()
 
     def _test(self, folder: Path, labels: list[Labelled], executor: Executor) -> None:
         began = time.process_time()
-        world = GymWorld(self.make, cells=self.cells, actions=self.actions, seed=self.seed)
         if any(len(each.observations) for each in labels):
-            policy = self._cloning().clone(labels, world.observation_space, world.discretisation.action_set.choices)
+            policy = self._cloning().clone(labels, *self._spaces())
             policy.save(folder / "policy")
             split = self.split
             result = play_unseen(
@@ -211,9 +221,10 @@ def _read(path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
         return read_json(path, kind, keys)
 
 
-def _summary(exploration: LayoutExploration, seconds: float) -> dict[str, Any]:
+def _summary(exploration: LayoutExploration, samples: int, seconds: float) -> dict[str, Any]:
     return {
         **exploration.summary._asdict(),
+        "samples": samples,
         "first_rewards": [each.first_reward for each in exploration.layouts.values()],
         "report": exploration.report(),
         "seconds": seconds,

@@ -1,0 +1,100 @@
+"""``solve ID --layouts N``: explore N layouts, clone what was found best, test on layouts never seen.
+
+Seeds of training and test layouts are drawn apart (see `unseen_layouts`). The folder is that of a `LayoutsStudy` with
+one stage, and ``summary.json`` beside it. No network is trained by reward here; from Python,
+`sb3.layout_training.train_in_layouts` goes on from what was cloned.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.storage import Format, write_json
+from curious_explorer.studies.executors import Executor
+from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
+from curious_explorer.studies.unseen_layouts import LEAST_TESTS
+from curious_explorer.validation import check_count, check_seed
+
+SUMMARY = Format("curious-explorer/layouts-summary", 1)
+LEAST_SHARE = 50
+"""Samples for each layout below which nothing can be explored."""
+
+
+def solve_layouts(
+    environment: str,
+    *,
+    layouts: int,
+    samples: int,
+    out: str | Path,
+    seed: int = 0,
+    tests: int = LEAST_TESTS,
+    success_return: float = 0.0,
+    executor: Executor | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Explore layouts of an environment by its id, and learn what solves others; returns the summary.
+
+    Args:
+        environment: any Gymnasium id.
+        layouts: how many to explore.
+        samples: the most steps of exploring, in all of them together.
+        out: a folder; a run that was interrupted goes on.
+        seed: of everything random, and of which layouts are drawn.
+        tests: on how many other layouts to test.
+        success_return: a test layout is solved if its episode returns more.
+        executor: where layouts are explored and tested.
+        tell: told in words what is being done.
+    """
+    check_count(layouts, "layouts", least=1)
+    if check_count(samples, "samples", least=1) < LEAST_SHARE * layouts:
+        raise ValueError(
+            f"samples is {samples:,}, expected at least {LEAST_SHARE * layouts:,} for {layouts} layouts ({LEAST_SHARE} "
+            "each); give more, or explore fewer layouts"
+        )
+    make = functools.partial(make_by_id, environment)
+    make().close()  # a misspelt id is refused before anything is written
+    study = LayoutsStudy(
+        name=environment,
+        make=make,
+        stages=(layouts,),
+        share=samples // layouts,
+        tests=tests,
+        threshold=success_return,
+        seed=check_seed(seed),
+    )
+    (stage,) = study.run(out, executor=executor, tell=tell)
+    summary = {
+        "environment": environment,
+        "success": stage.solved / stage.tested,
+        "interval": [stage.low, stage.high],
+        "tested": stage.tested,
+        "layouts": stage.layouts,
+        "found": stage.found,
+        "samples": stage.samples,
+        "evaluation_samples": stage.test_steps,
+        "labels": stage.labels,
+        "settings": study.settings(),
+        "verdict": verdict(stage),
+    }
+    write_json(Path(out) / "summary.json", SUMMARY, summary)
+    return summary
+
+
+def verdict(stage: Stage) -> str:
+    """What came of it, in words."""
+    if stage.found == 0:
+        return (
+            f"no reward was seen in any of {stage.layouts} layouts within {stage.samples:,} samples; give more samples"
+        )
+    share, limits = stage.solved / stage.tested, f"{stage.low:.3f} to {stage.high:.3f}"
+    words = (
+        f"{share:.3f} of {stage.tested} layouts never seen are solved ({limits}), after exploring {stage.layouts} "
+        f"others, {stage.found} of which paid, with {stage.samples:,} samples"
+    )
+    if share >= 0.9:
+        return words
+    return f"{words}; more layouts help most, and where the agent does not see enough, a network that remembers"
