@@ -9,6 +9,7 @@ from layouts_helpers import Signposts
 from curious_explorer import HashedCells
 from curious_explorer.errors import StudyError
 from curious_explorer.gym.cloned_policy import ClonedPolicy
+from curious_explorer.sb3.label_cloning import Cloning
 from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid
 from curious_explorer.studies.solving_layouts import solve_layouts
 
@@ -16,7 +17,8 @@ pytest.importorskip("torch")
 
 
 def study(**changed):
-    settings = {"stages": (4, 12), "share": 400, "after": 20, "tests": 60}
+    cloning = Cloning(hidden=(32, 32), most_updates=300)
+    settings = {"stages": (4, 12), "share": 400, "after": 20, "tests": 60, "cloning": cloning}
     make = functools.partial(Signposts, length=5, limit=12)
     return LayoutsStudy(name="signposts", make=make, cells=HashedCells(200), **settings | changed)
 

@@ -178,7 +178,8 @@ class LayoutsStudy:
         began = time.process_time()
         space, choices = self._spaces()
         world = GymWorld(self.make, cells=self.cells, actions=choices, seed=self.seed, layouts=layouts)
-        teacher = CloningTeacher(space, tuple(choices)) if self.lessons else None
+        quick = {} if self.cloning is None else {"cloning": self.cloning}  # by default shorter lessons than the last
+        teacher = CloningTeacher(space, tuple(choices), **quick) if self.lessons else None
         explorer = ManyLayouts(after=self.after, teacher=teacher, jobs=executor)
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
         exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known)
