@@ -18,7 +18,7 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage"
 )
-STUDY = Study(depths=(2, 4), environments=("cct", "dcl"), optimizers=("trpo",), seeds=2)
+STUDY = Study(preset="fixed", depths=(2, 4), environments=("cct", "dcl"), optimizers=("trpo",), seeds=2)
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "a & b"]
 
 
@@ -149,7 +149,7 @@ def evil_page(tmp_path, monkeypatch):
 
     monkeypatch.setitem(paper_experiments.ENVIRONMENTS, "cct", evil)
     monkeypatch.setattr(Study, "command", "curious-explorer reproduce '<b>'")
-    study = Study(depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
+    study = Study(preset="fixed", depths=(2,), environments=("cct",), optimizers=("trpo",), seeds=1)
     runs = run_study(study, tmp_path / "study")
     path = tmp_path / "evil.html"
     path.write_text(reproduction_html(study, by_experiment(runs)), encoding="utf-8")
