@@ -9,6 +9,7 @@ was written; sealed ones may, if it is valid.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -228,7 +229,7 @@ def _changed_json(rng: random.Random, value: Any, sealed: bool) -> tuple[bytes, 
 def _changed(rng: random.Random, value: Any) -> tuple[Any, str]:
     places = list(_places(value))
     if not places:
-        return rng.choice(ODD), "all"
+        return _odd(rng), "all"
     parent, key = rng.choice(places)
     how = rng.choice(["odd", "odd", "number", "remove", "add", "swap", "nested"])
     old = parent[key]
@@ -238,9 +239,9 @@ def _changed(rng: random.Random, value: Any) -> tuple[Any, str]:
         del parent[key]
     elif how == "add":
         if isinstance(parent, dict):
-            parent[rng.choice(["extra", "", "kind", "version"])] = rng.choice(ODD)
+            parent[rng.choice(["extra", "", "kind", "version"])] = _odd(rng)
         else:
-            parent.append(rng.choice(ODD))
+            parent.append(_odd(rng))
     elif how == "swap":
         other, place = rng.choice(places)
         if other is parent:
@@ -248,8 +249,12 @@ def _changed(rng: random.Random, value: Any) -> tuple[Any, str]:
     elif how == "nested":
         parent[key] = "NESTED"
     else:
-        parent[key] = rng.choice(ODD)
+        parent[key] = _odd(rng)
     return value, how
+
+
+def _odd(rng: random.Random) -> Any:
+    return copy.deepcopy(rng.choice(ODD))
 
 
 def _places(value: Any) -> Any:

@@ -176,6 +176,12 @@ class RunFolder:
                 raise error if isinstance(error, self.error) else self.error(f"{error}, or {self.advice}") from error
             yield
 
+    def _remove_leftovers(self) -> None:
+        """Remove what was half-written when an earlier process was killed."""
+        for leftover in self.path.rglob(".*.tmp"):
+            if leftover.parent == self.path or not is_held(leftover.parent):
+                leftover.unlink(missing_ok=True)
+
     def _check_own(self) -> None:
         """Refuse a folder with files in it that is not claimed: a process may be killed before it writes settings."""
         if not self.claimed and self.path.exists() and holds_files(self.path):
@@ -184,6 +190,7 @@ class RunFolder:
     def _write(self, settings: Plain, *, resume: bool, replace: bool) -> None:
         """Compare the settings with those that are there, and write what is to be there now."""
         wanted: Plain = json.loads(json.dumps(settings, allow_nan=False))
+        self._check_own()
         if self.claimed:
             if not resume:
                 raise self.error(
@@ -199,13 +206,11 @@ class RunFolder:
                     f"{self.path} holds {_with_article(self.what)} with other settings: {difference}; {self.advice}, "
                     "or the settings it was made with"
                 )
-            for leftover in self.path.rglob(".*.tmp"):  # half-written when an earlier process was killed
-                if leftover.parent == self.path or not is_held(leftover.parent):
-                    leftover.unlink(missing_ok=True)
             wanted |= {name: kept[name] for name in same}
             if found == wanted:
+                self._remove_leftovers()
                 return
-        self._check_own()
+        self._remove_leftovers()
         write_json(self.path / self.file, self.format, {"settings": wanted})
 
 
