@@ -6,12 +6,16 @@ import importlib
 from typing import Any
 
 
+def installing(extra: str) -> str:
+    """How to get the packages of an extra."""
+    return f"in a checkout of curious-explorer: pip install '.[{extra}]'"
+
+
 def require(module: str, extra: str = "report") -> Any:
     """Import a package of an extra."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"this needs the package {(error.name or module)!r}, which is not installed; install it by "
-            f"pip install 'curious-explorer[{extra}]'"
+            f"this needs the package {(error.name or module)!r}, which is not installed; {installing(extra)}"
         ) from error

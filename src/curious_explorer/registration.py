@@ -5,7 +5,8 @@ Only strings here: an environment's code loads when somebody makes one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 import gymnasium
 
@@ -52,3 +53,26 @@ def register_environments() -> None:
         if environment_id not in gymnasium.registry:
             arguments = {"environment": entry.function, entry.size: entry.default}
             gymnasium.register(id=environment_id, entry_point=_ENTRY_POINT, kwargs=arguments)
+
+
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
+def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
+    """A Gymnasium id, and the arguments that follow it after a question mark.
+
+    A value is a number, true or false (or Python's True, False and None), or else text.
+    """
+    identifier, _, query = name.partition("?")
+    arguments = {}
+    for part in filter(None, query.split("&")):
+        key, equals, value = part.partition("=")
+        if not (key.isidentifier() and equals):
+            raise ValueError(f"{name!r} has {part!r} after the question mark, expected arguments as in '?depth=20&x=a'")
+        if key in arguments:
+            raise ValueError(f"{name!r} gives {key} twice, expected one value for each argument")
+        try:
+            arguments[key] = _PYTHON[value] if value in _PYTHON else json.loads(value)
+        except json.JSONDecodeError:
+            arguments[key] = value
+    return identifier, arguments

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from curious_explorer.errors import FolderInUseError
+from curious_explorer.errors import FolderInUseError, StudyError
 from curious_explorer.folder_lock import folder_lock, is_held
 from curious_explorer.storage import (
     DISK_IS_FULL,
@@ -103,6 +103,17 @@ def _constant(item: Any) -> Any:
     if isinstance(item, frozenset):  # its own order depends on the hashes of strings, which differ between processes
         return "set", sorted(map(repr, map(_constant, item)))
     return repr(item)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for results unless it is there, or say why it cannot be."""
+    if path.exists() and not path.is_dir():
+        raise StudyError(f"{path} is a file, expected a folder; choose another folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        words = f"{path} cannot be written ({error.strerror or error}); choose another folder"
+        raise StudyError(f"{words}, or change its permissions") from error
 
 
 @dataclass(frozen=True)

@@ -294,4 +294,4 @@ def test_without_torch_the_error_names_the_extra():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "BackendError: many seeds at once need the package 'torch'" in done.stderr
-    assert "pip install 'curious-explorer[gpu]'" in done.stderr
+    assert "pip install '.[gpu]'" in done.stderr

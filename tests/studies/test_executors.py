@@ -157,7 +157,7 @@ def test_bad_options_are_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys,
 def test_ray_is_an_extra(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "ray", None)
     result = CliRunner().invoke(app, [command, "--out", str(tmp_path / "out"), "--executor", "ray"])
-    assert "pip install 'curious-explorer[ray]'" in str(result.exception)
+    assert "pip install '.[ray]'" in str(result.exception)
     assert not (tmp_path / "out").exists()
 
 

@@ -26,7 +26,7 @@ from curious_explorer.studies.reproduction import run_study
 from curious_explorer.studies.runner import make_executor
 
 if importlib.util.find_spec("ray") is None:
-    pytest.skip("the extra 'ray' is not installed: pip install 'curious-explorer[ray]'", allow_module_level=True)
+    pytest.skip("the extra 'ray' is not installed: pip install '.[ray]'", allow_module_level=True)
 
 TINY = Study(depths=(2,), optimizers=("trpo",), seeds=3)
 SMALL = {"methods": ("ce-trpo", "r-max"), "environments": ("cct/3", "dcl/2@9000"), "seeds": 2, "budget": 8000}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,7 +47,9 @@ def explore(
     optimizer: Annotated[str | None, option(help=OPTIMIZER_HELP)] = None,
     samples: Annotated[int | None, option(help="Steps in all, never exceeded; 1,200,000 when stepping.")] = None,
     gamma: Annotated[float | None, option(help="The discount; 0.99 when stepping, 0.95 on a table.")] = None,
-    rounds: Annotated[int | None, option(help="How many policies to learn; by the samples, 20 on a table.")] = None,
+    rounds: Annotated[
+        int | None, option(help="How many policies to learn; by the samples, or until a table is well visited.")
+    ] = None,
     beta: Annotated[float | None, option(help="The threshold's number; 1 / (2 |S|) by default.")] = None,
     schedule: Annotated[str, typer.Option(help="linear: beta (n + 1); constant: beta; paper: beta n.")] = "linear",
     visits: Annotated[
@@ -59,7 +62,7 @@ def explore(
     ] = None,
     cells: Annotated[str | None, option(help=CELLS_HELP, panel=STEPPING)] = None,
     max_cells: Annotated[
-        int | None, option(help="How many cells may be discovered (hash, minigrid).", panel=STEPPING)
+        int | None, option(help="How many cells may be discovered (hash, minigrid, or chosen).", panel=STEPPING)
     ] = None,
     actions: Annotated[
         int | None, option(help="For continuous actions: values along each dimension, 3 by default.", panel=STEPPING)
@@ -70,14 +73,23 @@ def explore(
     asked = {name: value for name, value in locals().items() if name != "out"}  # each option is a setting
     from rich.console import Console
 
-    from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
+    from curious_explorer.studies.exploration_study import STEPPING_SAMPLES, ExploreSettings, explore_into
 
     see_own_modules(environment, cells or "")
     settings = ExploreSettings(**asked)
     console = Console()
     going_on = f"Exploring into {out}; interrupted, the same command goes on. The first run ever compiles a while."
-    with interruptible(console, out):
-        explored = explore_into(out, settings, tell=lambda text: say(console, f"{text}\n{going_on}"))
+    texts = ("exploring: {task.completed:,} samples", "{task.fields[cells]} cells", "{task.fields[reward]}")
+
+    def on_samples(taken: int, known: int, first_reward: int | None) -> None:
+        reward = "no reward yet" if first_reward is None else f"first reward after {first_reward:,}"
+        line.update(completed=taken, cells=f"{known:,}", reward=reward)
+
+    line = ProgressLine(Console(stderr=True), texts, samples or STEPPING_SAMPLES, cells="0", reward="")
+    with interruptible(console, out), line if settings.by_frontier and settings.table() is None else nullcontext():
+        explored = explore_into(
+            out, settings, tell=lambda text: say(console, f"{text}\n{going_on}"), on_samples=on_samples
+        )
     _show_explored(console, environment, explored, out)
 
 
@@ -88,6 +100,8 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
 
     exploration, samples, world = explored.exploration, explored.samples, explored.world
     visited = exploration.total_visited > 0
+    if explored.was_finished:
+        console.print("It was finished before: nothing was done again.")
     if not isinstance(world, GymWorld):
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
         say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
@@ -102,10 +116,16 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
             f"{samples:,} samples ({learned:,} of them to learn); {reached.sum():,} of "
             f"{len(cells.discovered()) or cells.count:,} cells reached, {visited.sum():,} of them in visits."
         )
-        if explored.given is not None and samples < WELL_BELOW * explored.given:
+        at_random, *learned_reach = (int((round_.visited > 0).sum()) for round_ in exploration.rounds)
+        if learned_reach and max(learned_reach) < at_random:
             console.print(
-                f"It took fewer samples than the {explored.given:,} it was given: it found nothing new within reach."
+                f"Warning: random actions reach {at_random:,} cells, and learned policies at most "
+                f"{max(learned_reach):,}. What was learned does not hold in the next episode, as when layouts change; "
+                "--optimizer frontier needs no such policies.",
             )
+        if explored.given is not None and samples < WELL_BELOW * explored.given:
+            why = exploration.ended or "nothing was left"
+            console.print(f"It took fewer samples than the {explored.given:,} it was given: {why}.")
     else:
         first = exploration.first_reward
         words = "no reward was seen" if first is None else f"the first reward was seen after {first:,}"

@@ -116,7 +116,9 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
     """The table, where the time went, and where to look."""
     from rich.table import Table
 
+    from curious_explorer.optional_packages import installing
     from curious_explorer.studies.paper_results import VERDICTS, by_experiment, with_verdict
+    from curious_explorer.studies.reproduction import VIDEO
 
     results = by_experiment(result.runs)
     table = Table(
@@ -141,6 +143,8 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
     say(
         console, f"Data: {result.folder / 'summary.json'}; beside it results.csv, curves.csv, figures/, exploration.mp4"
     )
+    if not (result.folder / VIDEO).exists():
+        say(console, f"No {VIDEO}: its encoder, imageio-ffmpeg, is not installed; {installing('report')}")
 
 
 def compare(
@@ -194,7 +198,9 @@ def compare(
     if (out / PAGE).exists():
         say(console, f"Page: {out / PAGE}")
     else:
-        say(console, "No page: it needs plotly (pip install 'curious-explorer[report]', then --resume)")
+        from curious_explorer.optional_packages import installing
+
+        say(console, f"No page: it needs plotly ({installing('report')}; then --resume)")
     say(console, f"Data: {out / 'summary.json'}, results.csv, times.csv, figures/")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from curious_explorer.studies.executors import Executor
 
+BETWEEN_LINES = 10.0
+"""Seconds between two lines of progress where output is piped."""
 PANEL = "Where to run (results do not depend on it)"
 
 
@@ -76,15 +79,16 @@ def chosen_executor(
 
 
 class ProgressLine:
-    """A line on a terminal: a bar, and fields that say how far it is."""
+    """A line on a terminal: a bar, and fields that say how far it is; piped, a line of text every few seconds."""
 
     def __init__(self, console: Console, texts: tuple[str, ...], total: int, **fields: Any) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         first, *others = (TextColumn(text) for text in texts)
         columns = (first, BarColumn(), *others, TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console, disable=console.stderr and not console.is_terminal)
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
         self._bar = self._progress.add_task("runs", total=total, **fields)
+        self._texts, self._console, self._told = texts, console, time.monotonic()
 
     def __enter__(self) -> ProgressLine:
         self._progress.start()
@@ -96,6 +100,11 @@ class ProgressLine:
     def update(self, **changes: Any) -> None:
         """Show something else; ``advance`` and ``completed`` move the bar, ``description`` and fields are texts."""
         self._progress.update(self._bar, **changes)
+        if not self._console.is_terminal and time.monotonic() - self._told >= BETWEEN_LINES:
+            self._told = time.monotonic()
+            task = self._progress.tasks[self._bar]
+            words = ", ".join(filter(None, (text.format(task=task) for text in self._texts)))
+            say(self._console, f"{task.percentage:.0f}%: {words}")
 
 
 def say(console: Console, text: str) -> None:

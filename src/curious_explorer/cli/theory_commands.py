@@ -83,12 +83,14 @@ def certify(
     spread = resets.weighted("spread") if len(resets.visited) else resets
     resets_drawn = 100 * walks if known else walks
     recorded = None
-    if exploration is not None and all(round_.seen is not None for round_ in exploration.rounds):
+    if exploration is not None and exploration.rounds and all(round_.seen is not None for round_ in exploration.rounds):
         recorded = exploration
 
     def poorly_visited() -> Report:
         if recorded is None:
-            raise CertificateError("no transitions were recorded; explore with --record")
+            raise CertificateError(
+                "no transitions were recorded; explore into another folder with --optimizer model-based --record"
+            )
         return theory.certify_counts(world, recorded, delta=delta, **known)
 
     certificates: dict[str, Callable[[], Report]] = {

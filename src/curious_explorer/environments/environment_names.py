@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.registration import NAMESPACE, ZOO
+from curious_explorer.registration import NAMESPACE, ZOO, split_arguments
 
 if TYPE_CHECKING:
     import gymnasium
@@ -54,29 +53,6 @@ def zoo_function(name: str) -> Callable[..., FiniteMDP]:
     return function
 
 
-_PYTHON = {"True": True, "False": False, "None": None}
-
-
-def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
-    """A Gymnasium id, and the arguments that follow it after a question mark.
-
-    A value is a number, true or false (or Python's True, False and None), or else text.
-    """
-    identifier, _, query = name.partition("?")
-    arguments = {}
-    for part in filter(None, query.split("&")):
-        key, equals, value = part.partition("=")
-        if not (key.isidentifier() and equals):
-            raise ValueError(f"{name!r} has {part!r} after the question mark, expected arguments as in '?depth=20&x=a'")
-        if key in arguments:
-            raise ValueError(f"{name!r} gives {key} twice, expected one value for each argument")
-        try:
-            arguments[key] = _PYTHON[value] if value in _PYTHON else json.loads(value)
-        except json.JSONDecodeError:
-            arguments[key] = value
-    return identifier, arguments
-
-
 def gymnasium_id_of(short_name: str) -> str | None:
     """What ``dcl/20`` and its kin are called as Gymnasium environments, where they are any."""
     kind, _, size = short_name.partition("/")
@@ -106,6 +82,8 @@ def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, 
 
     try:
         return gymnasium.make(identifier, disable_env_checker=True, **arguments)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ValueError(f"{identifier} needs a package that is not there: {error}") from error
     except (TypeError, ValueError, KeyError) as error:
         if not arguments:
             raise

@@ -168,7 +168,8 @@ def _round_file(folder: Path, number: int) -> Path:
 
 def exploration_folder(folder: str | Path) -> RunFolder:
     """The folder of an exploration."""
-    return RunFolder(Path(folder), SETTINGS_FILE, SETTINGS, "exploration", CheckpointError, growing=("thresholds",))
+    growing = ("thresholds", "up_to")
+    return RunFolder(Path(folder), SETTINGS_FILE, SETTINGS, "exploration", CheckpointError, growing=growing)
 
 
 def holds_results(folder: Path) -> bool:

@@ -70,7 +70,7 @@ def claim_folder(
     folder: Path, world: World, explorer: object, gamma: float, samples: int
 ) -> AbstractContextManager[None]:
     """A context in which a folder is this exploration's; refused if it is another's, or in use."""
-    settings = {"world": world.identity(), "gamma": gamma, "samples": samples, "explorer": describe(explorer)}
+    settings = {"world": world.identity(), "gamma": gamma, "up_to": samples, "explorer": describe(explorer)}
     return exploration_folder(folder).claim(settings, replace=not holds_results(folder))
 
 

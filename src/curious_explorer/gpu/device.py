@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from curious_explorer.errors import BackendError
+from curious_explorer.optional_packages import installing
 
 EXTRA = "gpu"
 OTHERWISE = "use backend='numba' to walk on the CPU"
@@ -33,8 +34,8 @@ def require(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise BackendError(
-            f"backend 'triton' needs the package {(error.name or module)!r}, which is not installed; install it by "
-            f"pip install 'curious-explorer[{EXTRA}]', or {OTHERWISE}"
+            f"backend 'triton' needs the package {(error.name or module)!r}, which is not installed; "
+            f"{installing(EXTRA)}, or {OTHERWISE}"
         ) from error
 
 

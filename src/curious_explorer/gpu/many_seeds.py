@@ -30,6 +30,7 @@ from curious_explorer.learners.actor_critic import FIXED_EPISODES, default_horiz
 from curious_explorer.learners.optimizer import LearningCurve, OptimizerResult, check_budget
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import EDGE_MEMORY, TRPO
+from curious_explorer.optional_packages import installing
 from curious_explorer.resets.reset_model import FIXED_WEIGHTINGS, fixed_shares, reset_chains
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.policies import frozen
@@ -42,8 +43,8 @@ try:
     from curious_explorer.gpu.softmax_steps import Sums, ascend, natural_steps, uniform_actors
 except ModuleNotFoundError as error:
     raise BackendError(
-        f"many seeds at once need the package {error.name!r}, which is not installed; install it by "
-        "pip install 'curious-explorer[gpu]', or call explore for each seed"
+        f"many seeds at once need the package {error.name!r}, which is not installed; "
+        f"{installing('gpu')}, or call explore for each seed"
     ) from error
 
 REASONS = ("accepted", "no advantage to follow", "advantages not finite")

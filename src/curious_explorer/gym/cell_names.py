@@ -43,10 +43,10 @@ def named_cells(name: str | None, env: Env, *, max_cells: int | None = None) -> 
     """
     kind, _, rest = (name or "").partition(":")
     limit: dict[str, Any] = {} if max_cells is None else {"max_cells": max_cells}
-    if max_cells is not None and kind not in ("hash", "minigrid"):
+    if max_cells is not None and kind not in ("", "hash", "minigrid"):
         raise CellError(f"--max-cells is for cells that are discovered (hash, minigrid), but --cells is {name}")
     if name is None:
-        return MiniGridCells() if hasattr(env.unwrapped, "agent_pos") else None
+        return MiniGridCells(**limit) if hasattr(env.unwrapped, "agent_pos") else None
     if name == "identity":
         if not isinstance(env.observation_space, spaces.Discrete):
             raise CellError(f"--cells identity is for Discrete observations, but these are {env.observation_space}")

@@ -31,6 +31,7 @@ from curious_explorer.gym.automatic_cells import LOOK, choose_cells
 from curious_explorer.gym.cell_descriptions import cells_from_description
 from curious_explorer.gym.cell_refits import refitted
 from curious_explorer.gym.cells import Cells, Env, FunctionCells, LayoutCells, QuantileCells
+from curious_explorer.gym.coded_cells import ROOM
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.rollouts import (
@@ -79,6 +80,7 @@ class GymWorld(World):
         time_limits: whether the environment's own time limits end episodes of single steps, which they do not unless
             asked to.
         look: the most steps that choosing cells may take.
+        max_cells: the room for cells that are discovered, where cells are chosen.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class GymWorld(World):
         layouts: Iterable[int] | None = None,
         time_limits: bool = False,
         look: int = LOOK,
+        max_cells: int = ROOM,
     ) -> None:
         self.seed = check_seed(seed)
         self._layout = None if layout is None else check_seed(layout)
@@ -106,6 +109,7 @@ class GymWorld(World):
                 f"num_envs is {num_envs}, but a layout and time limits can be kept in one environment only"
             )
         self._time_limits, self._look = bool(time_limits), check_count(look, "look")
+        self._max_cells = check_count(max_cells, "max_cells", least=1)
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
             raise ValueError(f"vectorization is {vectorization!r}, expected one of {', '.join(VECTORIZATIONS)}")
@@ -184,7 +188,7 @@ class GymWorld(World):
         bare = Discretisation.of(env, FunctionCells(lambda observation: 0, 1), actions)
         seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
         layouts = self.layouts if self._layout is None else (self._layout,)
-        chosen = choose_cells(env, bare, seed, layouts, look=self._look)
+        chosen = choose_cells(env, bare, seed, layouts, look=self._look, max_cells=self._max_cells)
         self.notes = chosen.notes
         self._other_samples += chosen.steps
         found = bare.action_set

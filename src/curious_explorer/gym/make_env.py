@@ -11,8 +11,9 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from curious_explorer.environments.environment_names import gymnasium_id_of, make_with, split_arguments
+from curious_explorer.environments.environment_names import gymnasium_id_of, make_with
 from curious_explorer.gym.cells import Env
+from curious_explorer.registration import split_arguments
 
 PACKAGES = {
     "MiniGrid-": ("minigrid", "minigrid"),

@@ -24,6 +24,7 @@ from scipy.sparse import csgraph
 from curious_explorer import validation
 from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.mdp.assembly import RewardScale, merge_outcomes
+from curious_explorer.registration import split_arguments
 
 if TYPE_CHECKING:  # it imports this module
     from curious_explorer.mdp.finite_mdp import FiniteMDP
@@ -45,14 +46,15 @@ def read_gymnasium(kind: type[FiniteMDP], env: gymnasium.Env[Any, Any] | str, **
 
     Args:
         kind: `FiniteMDP`, which has this as `FiniteMDP.from_gymnasium`.
-        env: an environment, wrapped or not, or its id, such as ``"FrozenLake-v1"``.
+        env: an environment, wrapped or not, or its id, such as ``"FrozenLake-v1"`` or ``"FrozenLake-v1?map_name=8x8"``.
         arguments: passed on to ``gymnasium.make`` with an id.
 
     Raises:
         ValueError: if the environment has no table ``P``, no discrete spaces, or a table that is not well formed.
     """
     if isinstance(env, str):
-        made = gymnasium.make(env, **arguments)
+        identifier, given = split_arguments(env)
+        made = gymnasium.make(identifier, **(given | arguments))
         try:
             return read_gymnasium(kind, made)
         finally:

@@ -20,6 +20,7 @@ from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.settings_description import make_folder
 from curious_explorer.studies.figures import save_figure
 from curious_explorer.studies.paper_figures import draw_evolution
 from curious_explorer.studies.paper_results import evenly_spread
@@ -48,7 +49,7 @@ class Demonstration:
 def demonstrate(folder: str | Path, *, depth: int = 20, seed: int = 0, progress: bool = True) -> Demonstration:
     """Explore the combination lock, train with and without the reset model, and draw how the exploration went."""
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
     mdp = combination_lock(depth, permute_actions=seed)
     world = TabularWorld(mdp, seed=seed)
     exploration = explore(world, TRPO(updates=60), gamma=GAMMA, rounds=depth, progress=progress)

@@ -19,14 +19,15 @@ import gymnasium
 
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest
+from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest, holds_results
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.explorers.frontier import Frontier
+from curious_explorer.explorers.frontier import Frontier, Progress
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
 from curious_explorer.gym.cell_names import named_cells, named_function
+from curious_explorer.gym.coded_cells import ROOM
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
@@ -109,6 +110,11 @@ class ExploreSettings:
         return (self.rounds, self.beta, self.visits, self.record, self.num_envs) != (None, None, None, None, 1)
 
     @property
+    def ends_by_itself(self) -> bool:
+        """Whether nothing was said about how long to explore a table: then until every state is well visited."""
+        return (self.rounds, self.beta, self.visits, self.samples, self.schedule) == (None, None, None, None, "linear")
+
+    @property
     def by_frontier(self) -> bool:
         """Whether an environment that is stepped in is explored by `Frontier`: unless something else was asked for."""
         return self.optimizer == FRONTIER or (self.optimizer is None and not self._asks_for_rounds)
@@ -140,6 +146,8 @@ class Explored(NamedTuple):
     given: int | None
     """The most samples that it was given."""
     picture: Path | None
+    was_finished: bool = False
+    """Whether an earlier run had finished it, so that nothing was done now."""
 
     @property
     def samples(self) -> int:
@@ -153,6 +161,7 @@ def explore_into(
     *,
     tell: Callable[[str], None] = lambda text: None,
     progress: bool = True,
+    on_samples: Progress | None = None,
 ) -> Explored:
     """Explore and keep everything; a run that was interrupted goes on where it stood.
 
@@ -161,6 +170,7 @@ def explore_into(
         settings: what to explore and how.
         tell: told in a sentence what is going to be done.
         progress: whether to show a progress bar.
+        on_samples: told how far an exploration by counts is.
     """
     target, mdp = Path(folder), settings.table()
     stepping = mdp is None
@@ -213,8 +223,16 @@ def explore_into(
             raise ValueError(
                 f"{given:,} samples are too few: finding the cells took {world.samples:,}; give more, or other --cells"
             )
+        before = _taken_before(target / ROUNDS, world)
+        record = not stepping if settings.record is None else settings.record
         if isinstance(learner, Frontier):
-            exploration = learner.explore(world, gamma=gamma, samples=left, checkpoint=target / ROUNDS)
+            exploration = learner.explore(
+                world, gamma=gamma, samples=left, checkpoint=target / ROUNDS, progress=on_samples
+            )
+        elif settings.ends_by_itself:
+            exploration = explore(
+                world, learner, gamma=gamma, record=record, checkpoint=target / ROUNDS, progress=progress
+            )
         else:
             exploration = explore(
                 world,
@@ -224,22 +242,32 @@ def explore_into(
                 thresholds=SCHEDULES[settings.schedule](beta),
                 visits=visits,
                 samples=left,
-                record=not stepping if settings.record is None else settings.record,
+                record=record,
                 checkpoint=target / ROUNDS,
                 progress=progress,
             )
+        was_finished = exploration.samples == before
         exploration.reset_model.save(target / RESETS)
         if isinstance(world, TabularWorld):
-            return Explored(exploration, world, given, None)
+            return Explored(exploration, world, given, None, was_finished)
         picture, _ = save_figure(draw_visited_cells(exploration, world.discretisation), target / PICTURE)
         world.close()
-        return Explored(exploration, world, given, picture)
+        return Explored(exploration, world, given, picture, was_finished)
+
+
+def _taken_before(folder: Path, world: TabularWorld | GymWorld) -> int:
+    """The samples that an earlier run left in the folder; 0 where there is none."""
+    if not holds_results(folder):
+        return 0
+    cells = world.discretisation.cells if isinstance(world, GymWorld) else None
+    function = getattr(cells, "function", None)
+    return Exploration.load(folder, cell_function=function).samples
 
 
 def open_world(settings: ExploreSettings) -> GymWorld:
     """The world of a Gymnasium id, with its cells by name (see `named_cells`), or chosen by a look at it."""
     cells = None
-    if settings.cells is not None or settings.max_cells is not None or not settings.by_frontier:
+    if settings.cells is not None or not settings.by_frontier:
         made = make_by_id(settings.environment)
         try:
             cells = named_cells(settings.cells, made, max_cells=settings.max_cells)
@@ -252,6 +280,7 @@ def open_world(settings: ExploreSettings) -> GymWorld:
         seed=settings.seed,
         num_envs=settings.num_envs,
         look=LOOK if settings.samples is None else min(LOOK, int(LOOK_SHARE * settings.samples)),
+        max_cells=ROOM if settings.max_cells is None else settings.max_cells,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
@@ -27,6 +28,7 @@ from curious_explorer.studies.runner import OnRun, Runs, Stages, local_executor,
 
 OUTPUTS = ("summary.json", "results.csv", "curves.csv", "figures", "exploration.mp4", "report.html", "timings.json")
 """In the order in which they are written."""
+VIDEO = "exploration.mp4"
 QUICK_SEEDS = 2
 RUNS = Runs(
     what="study",
@@ -95,13 +97,13 @@ def reproduce(
         on_run: called for each run, and whether it was there before.
         on_stage: called with the name of each stage as it begins.
     """
-    for module in ("imageio_ffmpeg", "plotly"):
-        require(module)  # before an hour of work, not after it
+    require("plotly")  # before an hour of work, not after it
     chosen = make_executor(executor, workers=workers)
     compared = None if comparison is None else load_results(comparison)
     target = Path(folder)
     stages = Stages(on_stage or (lambda name: None))
-    was_complete = all((target / name).exists() for name in OUTPUTS)
+    wanted = [name for name in OUTPUTS if name != VIDEO or can_encode()]
+    was_complete = all((target / name).exists() for name in wanted)
     RUNS.executor(study.jobs, target, chosen, None)
     with RUNS.claim(study.described(), target, resume=resume) as claimed:
         with stages.stage("runs"):
@@ -122,6 +124,11 @@ def reproduce(
     return Reproduction(study, target, runs, stages.seconds)
 
 
+def can_encode() -> bool:
+    """Whether the video's encoder is installed; everything else is done without it."""
+    return importlib.util.find_spec("imageio_ffmpeg") is not None
+
+
 def write_page(study: Study, runs: Sequence[ExperimentRun], folder: Path, comparison: ComparisonResults | None) -> None:
     """``report.html``, with a section of its own for a comparison."""
     from curious_explorer.studies.page.study_pages import reproduction_html
@@ -132,10 +139,12 @@ def write_page(study: Study, runs: Sequence[ExperimentRun], folder: Path, compar
 def draw_everything(
     runs: Sequence[ExperimentRun], folder: Path, *, executor: Executor, tell: Callable[[str], None]
 ) -> None:
-    """All figures and the video."""
+    """All figures, and the video where its encoder is installed."""
     (folder / "figures").mkdir(exist_ok=True)
     firsts = [ExperimentResults(result.experiment, [result.first]) for result in by_experiment(runs)]
-    jobs = [FigureJob("video", "exploration", firsts, folder), *figure_jobs(runs, folder / "figures")]
+    jobs = figure_jobs(runs, folder / "figures")
+    if can_encode():  # the first, because it takes longest
+        jobs.insert(0, FigureJob("video", "exploration", firsts, folder))
     with closing(executor.run(draw_figure, jobs)) as finished:
         for done, _ in enumerate(finished, 1):
             tell(f"figures and video, {done} of {len(jobs)}")
