@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from curious_explorer.arrays import Indices, Integers
-from curious_explorer.errors import CellError
+from curious_explorer.errors import CellError, CheckpointError
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.automatic_cells import LOOK, choose_cells
@@ -279,8 +279,11 @@ class GymWorld(World):
         self._in_episode, self._step_stream = False, None
         cells = self.discretisation.cells
         if "cells" in position:
-            cells = cells_from_description(position["cells"], cells.function)
-            self._refits, self._fitted_at = position["refits"], position["fitted_at"]
+            try:
+                cells = cells_from_description(position["cells"], cells.function)
+            except (KeyError, TypeError, ValueError) as error:
+                raise CheckpointError(f"the cells of the checkpoint cannot be read: {error}") from error
+            self._refits, self._fitted_at = (check_count(position[name], name) for name in ("refits", "fitted_at"))
             cells.let_room_grow()
         cells = cells.recalling(position.get("discovered", []), growing=True)
         self._environments.discretisation = self.discretisation._replace(cells=cells)
