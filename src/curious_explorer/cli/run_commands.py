@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +103,8 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
     if explored.was_finished:
         console.print("It was finished before: nothing was done again.")
     if not isinstance(world, GymWorld):
+        if explored.picture is not None:
+            say(console, f"Picture: {explored.picture}; report: {out / 'report.html'}")
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
         say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
         return
@@ -132,7 +134,7 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
         console.print(f"{samples:,} samples, {words}; {visited.sum():,} cells reached.")
         if exploration.complete:
             console.print("It stopped by itself: nothing is left to which it knows a way.")
-    say(console, f"Picture: {explored.picture}")
+    say(console, f"Picture: {explored.picture}; report: {out / 'report.html'}")
     command = f"curious-explorer train {shlex.quote(environment)} --reset-model {shlex.quote(str(out))}"
     described = cells.description()
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
@@ -209,6 +211,7 @@ def train(
     from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
     from curious_explorer.studies.exploration_study import reset_model_folder
     from curious_explorer.studies.figures import draw_evaluations, save_figure
+    from curious_explorer.studies.run_reports import write_training_report
 
     see_own_modules(environment, cell_function or "")
     asked = TrainingSettings(
@@ -273,7 +276,15 @@ def train(
     )
     picture, _ = save_figure(drawn, out / "evaluations")
     _show_training(console, training, out)
-    say(console, f"Curve: {picture}; beside it evaluations.csv")
+    best = max(each.mean_return for each in training.evaluations)
+    facts = {
+        "samples": f"{training.samples:,}, {training.samples - training.learning_steps:,} of them of roll-ins",
+        "mean return": f"{training.evaluations[-1].mean_return:.4g} at the end, {best:.4g} at best",
+    }
+    chosen = {name: str(value) for name, value in asdict(asked).items() if value is not None}
+    page = write_training_report(out, title, facts, chosen | {"starts from": start}, drawn)
+    say(console, f"Curve: {picture}; beside it evaluations.csv; report: {page}")
+    say(console, f"Play it: curious-explorer play {shlex.quote(str(out))}   (curious_explorer.load_policy)")
 
 
 def _show_training(console: Console, training: Training, out: Path) -> None:

@@ -4,7 +4,8 @@ RUN/environment.json     what was explored: the table's digest, or the id, the s
 RUN/mdp.npz              the table of transitions, where there is one
 RUN/exploration/         the checkpoint: settings and one file a round, or the counts of `Frontier`
 RUN/reset_model/         what to train from
-RUN/visited.png, .pdf    a picture of where an exploration by steps went
+RUN/visited.png, .pdf    a picture of where it went, unless it is a table of many states
+RUN/report.html          the same and the figures for people
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from curious_explorer.registration import ZOO
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format
-from curious_explorer.studies.figures import draw_visited_cells, save_figure
+from curious_explorer.studies.figures import draw_visited_cells, draw_visited_states, save_figure
+from curious_explorer.studies.run_reports import write_exploration_report
 from curious_explorer.validation import check_count, check_gamma, check_name, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
@@ -67,6 +69,8 @@ STEPPING_SAMPLES = 1_200_000
 FULL_BATCH = 50
 """Episodes in a batch of a tabular optimizer, where a round can afford several such batches."""
 BATCHES_A_ROUND = 4
+MOST_DRAWN = 200
+"""States of a table of which a picture can be read."""
 UNTIL_SPENT = 1_000_000
 """Updates of a tabular optimizer: its samples are what stops it."""
 
@@ -225,9 +229,16 @@ def explore_into(
             )
         before = _taken_before(target / ROUNDS, world)
         record = not stepping if settings.record is None else settings.record
+        growth: list[list[int]] = []
+
+        def as_it_grows(samples: int, states: int, first: int | None) -> None:
+            growth.append([samples, states])
+            if on_samples is not None:
+                on_samples(samples, states, first)
+
         if isinstance(learner, Frontier):
             exploration = learner.explore(
-                world, gamma=gamma, samples=left, checkpoint=target / ROUNDS, progress=on_samples
+                world, gamma=gamma, samples=left, checkpoint=target / ROUNDS, progress=as_it_grows
             )
         elif settings.ends_by_itself:
             exploration = explore(
@@ -248,10 +259,23 @@ def explore_into(
             )
         was_finished = exploration.samples == before
         exploration.reset_model.save(target / RESETS)
-        if isinstance(world, TabularWorld):
-            return Explored(exploration, world, given, None, was_finished)
-        picture, _ = save_figure(draw_visited_cells(exploration, world.discretisation), target / PICTURE)
-        world.close()
+        drawn, rows = None, {"states": f"{world.num_states:,}"}
+        if isinstance(world, GymWorld):
+            drawn, rows = draw_visited_cells(exploration, world.discretisation), {"cells": world.describe()}
+        elif mdp is not None and mdp.num_states <= MOST_DRAWN:
+            drawn = draw_visited_states(mdp, exploration.total_visited)
+        picture = None if drawn is None else save_figure(drawn, target / PICTURE)[0]
+        write_exploration_report(
+            target,
+            settings.environment,
+            exploration,
+            samples=world.samples,
+            rows=rows,
+            visited=drawn,
+            growth=growth,
+        )
+        if isinstance(world, GymWorld):
+            world.close()
         return Explored(exploration, world, given, picture, was_finished)
 
 

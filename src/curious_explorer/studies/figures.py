@@ -12,6 +12,8 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.mdp.drawing import draw_mdp
+from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -75,6 +77,16 @@ def draw_evaluations(samples: Sequence[int], returns: Sequence[float], title: st
     ax.set_ylabel("mean return from the start", fontsize=8)
     ax.set_title(title, fontsize=9)
     quiet(ax)
+    return figure
+
+
+def draw_visited_states(mdp: FiniteMDP, visited: Floats) -> Figure:
+    """Where an exploration of a table went: its graph, the greener the more visited."""
+    from matplotlib.figure import Figure
+
+    shares = np.log10(np.maximum(visited / max(float(visited.sum()), 1e-12), 1e-6))
+    figure = draw_mdp(mdp, values=shares, vmin=-6.0, vmax=0.0, values_label="share of visits, log10").figure
+    assert isinstance(figure, Figure)
     return figure
 
 
