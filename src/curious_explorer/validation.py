@@ -1,4 +1,4 @@
-"""What makes a finite MDP well formed, and messages that name the first place where it is not.
+"""Checks of arguments and of finite MDPs, with messages that name the first place where something is not well formed.
 
 Every check raises ``ValueError`` with three things in it: what was given and where (state and action), what was
 expected, and what to do about it. The checks are vectorised, so that a million states cost milliseconds, and work

@@ -1,4 +1,4 @@
-"""The ``curious-explorer`` command."""
+"""The ``curious-explorer`` command: its list of subcommands, `demo`, and errors as one line each."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What can be learned by counting: the counted model, and the planner on it."""
+"""What can be learned by counting: counted models, and all plans on them, from value iteration to shortest ways."""

@@ -1,4 +1,4 @@
-"""The one counted model: how often each transition was seen, what it paid, and where episodes end.
+"""The counted model: how often each transition was seen, what it paid, and where episodes end.
 
 With n(s, a) tries of a pair, n(s, a, s') of which led to s', the model is P(s'|s, a) = n(s, a, s') / n(s, a), and a
 pair pays the mean of what it paid. A pair is *known* once it was tried ``known_after`` times (R-MAX, Brafman and

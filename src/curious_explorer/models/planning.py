@@ -1,4 +1,4 @@
-"""The one planner on counts: value iteration, with bonuses, with the best model that counts allow, or with gaps.
+"""Value iteration on counts: as they are, with bonuses, with the best model that counts allow, or with gaps.
 
 For normalised values v, each sweep sets for every pair that is not settled already
 

@@ -1,9 +1,10 @@
 """PPO with a bonus for what is new: Stable-Baselines3's, and beside it a critic of the bonus.
 
-With `RND` as published (Burda et al. 2018): the world's reward and the bonus have a critic each, because they have
-different discounts and different ends. The bonus goes on after an episode, so that dying costs what would have been
-found; advantages are added 2 : 1. The bonus is divided by the running deviation of its discounted sum, and nothing is
-paid or learned before random actions have shown what observations look like. Every step of that is counted, too.
+`PPOWithDistillation` is RND as published (Burda et al. 2018): the world's reward and the bonus have a critic each,
+because they have different discounts and different ends. The bonus goes on after an episode, so that dying costs what
+would have been found; advantages are added 2 : 1. The bonus is divided by the running deviation of its discounted sum,
+and nothing is paid or learned before random actions have shown what observations look like. Every step of that is
+counted, too.
 
 Two things differ from what was published, so that the learner is the same as without a bonus: the critic of the bonus
 is a network of its own and not a second head (the actor and critic of an ``MlpPolicy`` share no layer either), and

@@ -1,1 +1,1 @@
-"""Experiments: what is run, what is shown, and where it is kept."""
+"""What is run into a folder, and what is shown of it: `explore`, `solve`, the paper's experiments, comparisons."""

@@ -553,7 +553,7 @@ class _Solving:
         return self.folder / "tensorboard" / name if importlib.util.find_spec("tensorboard") else None
 
     def _training_settings(self, name: str, look: TaskLook, samples: int) -> TrainingSettings:
-        """Settings from measured scales; `Summary.settings` names them."""
+        """Settings from measured scales: how long ways and episodes are, and how large rewards."""
         settings = self.settings
         env = self.make()
         continuous = hasattr(env.action_space, "low")

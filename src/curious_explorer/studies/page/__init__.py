@@ -1,1 +1,1 @@
-"""``report.html``: one page with a study's results, which opens from disk and loads nothing from a network."""
+"""``report.html``: one page with the results of a study or a run, which opens from disk and loads nothing else."""
