@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench docs setup clean
+.PHONY: run test lint bench bounds trust docs setup clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready-run  ## the paper's experiments: table, figures, video and page in results/reproduction
@@ -20,6 +20,13 @@ lint: setup
 
 bench: setup  ## one table: ours against what a user would pick instead
 	$(BIN)/python -m benchmarks.core
+
+bounds: setup  ## the tests with every index of compiled code checked; slow
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.bounds_cache $(BIN)/python -m pytest -m "not slow"
+
+trust: setup  ## damaged files, and commands stopped at every file operation
+	$(BIN)/python -m benchmarks.fuzz --inputs 1000000
+	$(BIN)/python -m benchmarks.crashes
 
 docs: setup
 	$(BIN)/mkdocs build --strict

@@ -209,5 +209,10 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows([_harmless(cell) for cell in row] for row in rows)
     return buffer.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell

@@ -1,0 +1,28 @@
+"""Files that a release has written are read by every later one, to the same content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("safetensors", reason="the extra gym is not installed")
+
+from benchmarks.fuzz_files import LOADERS
+from benchmarks.fuzz_inputs import digest
+
+DATA = Path(__file__).parent / "data"
+RELEASES = sorted(path.name for path in DATA.iterdir() if path.name[0].isdigit())
+CASES = [(release, path.name) for release in RELEASES for path in sorted((DATA / release).iterdir()) if path.is_dir()]
+
+
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_a_file_of_a_release_is_read_for_ever(release: str, name: str) -> None:
+    expected = json.loads((DATA / release / "digests.json").read_text())[name]
+    assert digest(LOADERS[name][0](DATA / release / name)) == expected
+
+
+def test_every_release_has_its_files() -> None:
+    assert "0.2.0" in RELEASES
+    assert len(CASES) >= 9
