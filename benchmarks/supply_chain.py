@@ -28,9 +28,9 @@ def needed(name: str = ROOT) -> dict[str, metadata.Distribution]:
             found[wanted] = metadata.distribution(wanted)
         except metadata.PackageNotFoundError:
             continue
-        for requirement in found[wanted].requires or []:
-            if wanted == ROOT or "extra ==" not in requirement:
-                left.append(re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0])
+        told = found[wanted].requires or []
+        required = [each for each in told if wanted == ROOT or "extra ==" not in each]
+        left += [re.split(r"[^A-Za-z0-9_.-]", each, maxsplit=1)[0] for each in required]
     return found
 
 

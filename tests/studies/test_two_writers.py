@@ -53,9 +53,9 @@ def test_rounds_of_other_settings_are_refused(tmp_path: Path) -> None:
     small(tmp_path / "one")
     small(tmp_path / "two", seed=1)
     (tmp_path / "one" / "round-0001.npz").write_bytes((tmp_path / "two" / "round-0001.npz").read_bytes())
-    with pytest.raises(CheckpointError, match="round-0001.*other settings"):
+    with pytest.raises(CheckpointError, match=r"round-0001.*other settings"):
         Exploration.load(tmp_path / "one")
-    with pytest.raises(CheckpointError, match="round-0001.*other settings"):
+    with pytest.raises(CheckpointError, match=r"round-0001.*other settings"):
         small(tmp_path / "one")
 
 
@@ -108,7 +108,7 @@ def test_a_reset_model_is_saved_and_read_in_plain_files_alone(tmp_path: Path, ki
             model.weighted("last").save(tmp_path / "model")
     else:
         os.mkfifo(file)
-    with pytest.raises(ResetModelError, match="link|no reset model"):
+    with pytest.raises(ResetModelError, match=r"link|no reset model"):
         ResetModel.load(tmp_path / "model")
     assert (tmp_path / "precious").read_bytes() == content
 
