@@ -43,7 +43,7 @@ from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format
 from curious_explorer.studies.figures import draw_visited_cells, draw_visited_states, save_figure
-from curious_explorer.studies.run_reports import write_exploration_report
+from curious_explorer.studies.run_reports import REPORT_FILE, write_exploration_report
 from curious_explorer.validation import check_count, check_gamma, check_name, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
@@ -265,15 +265,16 @@ def explore_into(
         elif mdp is not None and mdp.num_states <= MOST_DRAWN:
             drawn = draw_visited_states(mdp, exploration.total_visited)
         picture = None if drawn is None else save_figure(drawn, target / PICTURE)[0]
-        write_exploration_report(
-            target,
-            settings.environment,
-            exploration,
-            samples=world.samples,
-            rows=rows,
-            visited=drawn,
-            growth=growth,
-        )
+        if not (was_finished and (target / REPORT_FILE).is_file()):  # how it grew is not known any more
+            write_exploration_report(
+                target,
+                settings.environment,
+                exploration,
+                samples=world.samples,
+                rows=rows,
+                visited=drawn,
+                growth=growth,
+            )
         if isinstance(world, GymWorld):
             world.close()
         return Explored(exploration, world, given, picture, was_finished)
