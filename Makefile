@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench bounds trust docs setup clean
+.PHONY: run test lint bench bounds trust docs setup release-check clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready-run  ## the paper's experiments: table, figures, video and page in results/reproduction
@@ -30,6 +30,9 @@ trust: setup  ## damaged files, and commands stopped at every file operation
 
 docs: setup
 	$(BIN)/mkdocs build --strict
+
+release-check: $(VENV)/.ready-run  ## build, twine, and the README's ten lines in an empty environment
+	$(BIN)/python scripts/release_check.py
 
 setup: $(VENV)/.ready  ## everything: what users may want, and what development needs
 

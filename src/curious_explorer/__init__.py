@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from curious_explorer.worlds.visit import visit as visit
     from curious_explorer.worlds.world import World as World
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES_BY_HOME = {
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),

@@ -68,7 +68,9 @@ def json_in_html(value: Any) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, *, sortable: bool = False) -> str:
-    """A table in a box that scrolls sideways on a narrow screen; its fields are HTML already.
+    """A table; on a narrow screen a list for each row, or if it is sortable, in a box that scrolls sideways.
+
+    Its fields are HTML already.
 
     Fields of a sortable one say by ``data-sort`` where they belong.
     """
@@ -78,7 +80,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, *, sor
     lines = []
     for first, *rest in rows:
         name = first if first.startswith("<th") else f'<th scope="row">{first}</th>'
-        fields = "".join(field if field.startswith("<td") else f"<td>{field}</td>" for field in rest)
+        # A narrow screen shows a row as a list, in which each field says what it is.
+        fields = "".join(
+            (field if field.startswith("<td") else f"<td>{field}</td>").replace(
+                "<td", f'<td data-head="{escape(named)}"', 1
+            )
+            for named, field in zip(head[1:], rest, strict=True)
+        )
         lines.append(f"<tr>{name}{fields}</tr>")
     kind = ' class="sortable"' if sortable else ""
     return (

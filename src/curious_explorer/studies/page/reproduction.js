@@ -5,7 +5,7 @@
   const picker = byId("experiment"), slider = byId("round"), play = byId("play"), words = byId("round-words");
   const SVG = "http://www.w3.org/2000/svg";
   const RADIUS = 0.31, BEND = 0.14, SECOND = 1000;
-  let experiment = data.experiments[0], timer = null;
+  let experiment = data.experiments[0], timer = null, shown = null;
 
   const make = (name, attributes, parent) => {
     const element = document.createElementNS(SVG, name);
@@ -40,6 +40,10 @@
       "stroke-width": 0.06, "marker-end": "url(#tip)" }, svg));
     experiment.states.forEach((name, s) => {
       const group = make("g", { tabindex: 0, role: "img", "data-state": s }, svg);
+      ["focus", "pointerdown", "pointerenter"].forEach((kind) => group.addEventListener(kind, () => {
+        shown = s;
+        byId("state-words").textContent = group.getAttribute("aria-label");
+      }));
       make("title", {}, group);
       make("circle", { cx: xs[s], cy: ys[s], r: RADIUS, class: "state" }, group);
       if (experiment.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
@@ -70,9 +74,10 @@
       group.querySelector("circle.state").setAttribute("fill", shade(share));
       group.querySelector("title").textContent = told;
       group.setAttribute("aria-label", told);
+      if (s === shown) byId("state-words").textContent = told;
     });
     const poor = experiment.poor[n].reduce((a, b) => a + b, 0);
-    words.textContent = `${n + 1} of ${experiment.mu.length}: ${poor} of ${experiment.states.length} states poorly visited`;
+    words.textContent = `${n + 1} of ${experiment.mu.length}: ${poor} of ${experiment.states.length} states below the threshold of ${experiment.thresholds[n]}`;
     slider.setAttribute("aria-valuetext", words.textContent);
   }
 
@@ -136,6 +141,8 @@
   function choose(index) {
     stop();
     experiment = data.experiments[index];
+    shown = null;
+    byId("state-words").textContent = "";
     slider.max = experiment.mu.length;
     slider.value = experiment.mu.length;
     byId("experiment-facts").textContent = `γ ${experiment.gamma}, β ${experiment.beta.toPrecision(3)}, ${experiment.mu.length} rounds, ${experiment.states.length} states`;

@@ -190,6 +190,7 @@ def _experiment_data(result: ExperimentResults) -> dict[str, Any]:
         ],
         "mu": _rounded(result.mu),
         "shares": _rounded(result.shares),
+        "thresholds": [float(f"{threshold:.3g}") for threshold in run.thresholds],
         "poor": run.poorly_visited.astype(int).tolist(),
         "curves": {axis: _returns_data(result, axis) for axis in ("episodes", "samples")},
     }
