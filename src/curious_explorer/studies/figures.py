@@ -97,7 +97,7 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
     """Where an exploration of observations went, all rounds together.
 
     Cells that are a grid of two dimensions are a map, the darker the more visited. Others of which the transitions were
-    counted are a graph of them. Else up to a few hundred cells have a bar each; of more of them, only how many have been
+    counted are a graph. Else up to a few hundred cells have a bar each; of more of them, only how many have been
     seen after each round is drawn, or where there are no rounds, how evenly visits are spread.
     """
     visited = exploration.total_visited / max(1, len(exploration.rounds))
