@@ -150,11 +150,26 @@ def _draw_cell_graph(model: GrowingModel) -> Figure:
     ax.add_collection(LineCollection(list(places[pairs]), colors=FAINT, linewidths=0.4, alpha=0.5, zorder=1))
     size = float(np.clip(6_000.0 / len(model), 6.0, 60.0))
     dots = ax.scatter(
-        *places.T, c=visits, s=size, cmap="YlGn", norm=LogNorm(), edgecolors=FAINT, linewidths=0.4, zorder=2
+        places[:, 0],
+        places[:, 1],
+        c=visits,
+        s=size,
+        cmap="YlGn",
+        norm=LogNorm(),
+        edgecolors=FAINT,
+        linewidths=0.4,
+        zorder=2,
     )
     starts = places[list(model.starts)]
     ax.scatter(
-        *starts.T, s=4.0 * size, facecolors="none", edgecolors=WITHOUT_CE, linewidths=1.2, zorder=3, label="start"
+        starts[:, 0],
+        starts[:, 1],
+        s=4.0 * size,
+        facecolors="none",
+        edgecolors=WITHOUT_CE,
+        linewidths=1.2,
+        zorder=3,
+        label="start",
     )
     bar = figure.colorbar(dots, ax=ax)
     bar.set_label("visits", fontsize=8)
