@@ -35,6 +35,8 @@ DONE, STOPPED, REFUSED = 0, 77, 78
 """Exit codes of the process: to its end; stopped by us; ended by an error of its own, as a full disk makes it."""
 CLOCK = ("times.csv", ".time.json", "timings.json", "report.html", "comparison-speed")
 """What holds seconds."""
+THEIRS = ("model.zip", "vecnormalize.pkl")
+"""What Stable-Baselines3 writes in formats of its own, with the time of day in them."""
 
 
 def explore_table(folder: Path) -> None:
@@ -81,7 +83,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     """What a folder holds, but for seconds and locks."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return {
-        name: content for name, content in found.items() if not name.endswith(CLOCK) and Path(name).name != LOCK_FILE
+        name: content
+        for name, content in found.items()
+        if not name.endswith((*CLOCK, *THEIRS)) and Path(name).name != LOCK_FILE
     }
 
 
