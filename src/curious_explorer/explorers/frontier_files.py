@@ -86,7 +86,7 @@ def write_counts(folder: Path, found: FrontierCounts) -> None:
 def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> FrontierCounts | None:
     """What a folder has of an exploration by counts; None if that is not what it holds."""
     path = Path(folder) / COUNTS_FILE
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return None
     run = exploration_folder(folder)
     with reading(path, CheckpointError, advice="choose another folder, or explore anew"):

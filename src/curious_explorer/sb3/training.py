@@ -321,7 +321,7 @@ def write_evaluations(folder: Path, evaluations: list[Evaluated]) -> None:
 def load_progress(folder: Path, file: str | None = None) -> tuple[State, list[Evaluated]] | None:
     """Where the training stands; None if nothing was saved yet."""
     path = folder / (file or CHECKPOINT_FILE)
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return None
     with reading(path, CheckpointError, "a checkpoint of a training", "delete it to train from the beginning"):
         tensors = require("safetensors.torch", "sb3").load(read_plain(path, within=folder))
