@@ -47,6 +47,10 @@ class ActionError(ValueError):
     """An action space has no finite action_set of actions, or the one given does not fit."""
 
 
+class SnapshotError(RuntimeError):
+    """An environment cannot be saved and restored, or does not go on as before when it is."""
+
+
 class EnvironmentFailureError(RuntimeError):
     """An environment raised while it was reset or stepped; the cause is attached."""
 

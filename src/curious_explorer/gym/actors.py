@@ -87,6 +87,7 @@ class TargetActor:
 
     def __init__(self, targets: Targets, goal: int, choices: list[Any]) -> None:
         self.target, self.limit = int(targets.states[goal]), int(targets.limits[goal])
+        self.arrival = float(targets.arrival[goal])
         self._action = targets.actions(goal).item
         self._targets, self._goal, self._choices = targets, goal, choices
 

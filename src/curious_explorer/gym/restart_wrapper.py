@@ -14,6 +14,7 @@ from curious_explorer.gym.actors import Actor, ActorCache, RandomStream
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.rollouts import RollInSampler, reset_by_roll_in
+from curious_explorer.gym.snapshots import Snapshots
 from curious_explorer.gym.stepped_environments import SingleEnvironment
 from curious_explorer.resets.moving_starts import OWN, MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
@@ -22,6 +23,8 @@ from curious_explorer.worlds.roll_in import RollIn
 
 ROLL_IN_STEPS, ROLL_IN_RESTARTS = "roll_in_steps", "roll_in_restarts"
 """What ``info`` of a reset says: the steps taken to get there, and how many roll-ins terminated and were repeated."""
+ROLL_IN_STEPS_SAVED = "roll_in_steps_saved"
+"""With snapshots: the steps that the roll-in took when it was made by steps, if it was a restore; else 0."""
 
 
 MOST_UNFINISHED = 50
@@ -101,9 +104,12 @@ class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: the environment.
         starts: how to reach a start from the environment's own; or starts that move, which are told how episodes go.
         discretisation: the cells and actions that the roll-in's policies are tables over.
+        snapshots: whether roll-ins to a chosen cell restore a saved state of the environment (see `snapshots`).
     """
 
-    def __init__(self, env: Env, starts: RollIn | MovingStarts, discretisation: Discretisation) -> None:
+    def __init__(
+        self, env: Env, starts: RollIn | MovingStarts, discretisation: Discretisation, *, snapshots: bool = False
+    ) -> None:
         super().__init__(env)
         action_set = discretisation.action_set.in_space(env.action_space)
         self._single = SingleEnvironment(env, discretisation.frozen()._replace(action_set=action_set))
@@ -114,19 +120,31 @@ class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._sampler, self._followed = _MovingRollIns(starts, actors), _Followed(starts, action_set.hold)
         else:
             self._sampler = RollInSampler(starts, actors)
+        self._snapshots = Snapshots(self._single) if snapshots else None
         self._stream = RandomStream(int(np.random.SeedSequence().generate_state(1)[0]))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; ``info["roll_in_steps"]`` says how many steps it took to get there."""
         if seed is not None:
             self._stream = RandomStream(seed)
-        single = self._single
-        before = single.steps
-        restarts = reset_by_roll_in(single, self._sampler, self._stream, seed=seed, options=options)
+        single, snapshots = self._single, self._snapshots
+        before, saved = single.steps, 0 if snapshots is None else snapshots.steps_saved
+        if snapshots is not None:
+            snapshots.prepare(seed, options)
+        restarts = reset_by_roll_in(
+            single, self._sampler, self._stream, seed=seed, options=options, snapshots=snapshots
+        )
         if self._followed is not None and isinstance(self._sampler, _MovingRollIns):
             self._followed.begin(self._sampler.start)
         roll_in_info = {ROLL_IN_STEPS: single.steps - before, ROLL_IN_RESTARTS: restarts}
+        if snapshots is not None:
+            roll_in_info[ROLL_IN_STEPS_SAVED] = snapshots.steps_saved - saved
         return single.observations[0], {**single.info, **roll_in_info}
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """The saved states, where they are allowed; ``snapshots.steps_saved`` is what they saved in all."""
+        return self._snapshots
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take one action; where starts move, an episode is cut off (truncated) after a few times its distance."""
@@ -154,10 +172,17 @@ class RestartWrapper(RollInWrapper, gymnasium.utils.RecordConstructorArgs):
         starts: "adaptive": they move with what is learned, from the reward back to the environment's own start, where
             the reset model has counts and no chosen states; else, and with "mixture", the reset model as it is weighed.
             "spread" and "uniform": that weighting. Or `MovingStarts` of one's own.
+        snapshots: whether roll-ins to chosen cells may restore saved states of the environment, which takes no steps:
+            ``info["roll_in_steps"]`` is what was stepped, and ``info["roll_in_steps_saved"]`` what a restore saved.
+            The environment is checked at the first reset; one that cannot be restored is a `SnapshotError`.
     """
 
-    def __init__(self, env: Env, reset_model: ResetModel, starts: str | MovingStarts = ADAPTIVE) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(self, reset_model=reset_model, starts=starts)
+    def __init__(
+        self, env: Env, reset_model: ResetModel, starts: str | MovingStarts = ADAPTIVE, *, snapshots: bool = False
+    ) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(
+            self, reset_model=reset_model, starts=starts, snapshots=snapshots
+        )
         if not isinstance(reset_model, ResetModel):
             raise ValueError(
                 f"reset_model is {type(reset_model).__name__}, expected a ResetModel: exploration.reset_model, or "
@@ -168,7 +193,7 @@ class RestartWrapper(RollInWrapper, gymnasium.utils.RecordConstructorArgs):
         discretisation = Discretisation.of_reset_model(reset_model)
         discretisation.check(env)
         found = shared_starts(reset_model, starts)
-        super().__init__(env, found, discretisation)
+        super().__init__(env, found, discretisation, snapshots=snapshots)
         self._reset_model = reset_model
         self._starts = found if isinstance(found, MovingStarts) else None
         if self._starts is not None and not self._starts.reward_known:

@@ -24,6 +24,7 @@ from curious_explorer.gym.actors import (
 )
 from curious_explorer.gym.cells import Env, FunctionCells
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.snapshots import Snapshots
 from curious_explorer.gym.stepped_environments import SingleEnvironment, SteppedEnvironments, VectorEnvironment
 from curious_explorer.worlds.episode_accumulator import Trajectory
 from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
@@ -82,16 +83,18 @@ def reset_by_roll_in(
     seed: int | None = None,
     options: dict[str, Any] | None = None,
     max_steps: int | None = None,
+    snapshots: Snapshots | None = None,
 ) -> int | None:
     """Begin an episode where a roll-in ends, repeated while it ends in a terminal state; time limits restart there.
 
+    Chosen cells are restored from ``snapshots``, if they are given and have them, without a step.
     Returns how many roll-ins were repeated, or None if ``max_steps`` were not enough.
     """
     last = None if max_steps is None else env.steps + max_steps
     missed = 0
     for failed in range(MAX_FAILED_ROLL_INS):
         env.reset(seed=seed if failed == 0 else None, options=options)
-        outcome = _follow_chain(env, sampler.sample(stream), stream, last)
+        outcome = _follow_chain(env, sampler.sample(stream), stream, last, snapshots)
         if outcome == FOLLOWED:
             env.restart_time_limits()
             return failed
@@ -107,12 +110,21 @@ FOLLOWED, ENDED, MISSED = range(3)
 
 
 def _follow_chain(
-    env: SingleEnvironment, chain: list[tuple[Actor, int]], stream: RandomStream, last: int | None
+    env: SingleEnvironment,
+    chain: list[tuple[Actor, int]],
+    stream: RandomStream,
+    last: int | None,
+    snapshots: Snapshots | None,
 ) -> int:
     """Follow a chain until the environment's step number ``last``; a step that ends the episode is not `FOLLOWED`."""
     for actor, steps in reversed(chain):
         allowed = steps if last is None else min(steps, last - env.steps)
         if isinstance(actor, TargetActor):
+            restored = None if snapshots is None else snapshots.restore(actor, stream)
+            if restored is not None:
+                if not restored:
+                    return MISSED
+                continue
             taken, arrived = env.go_to(actor, allowed, stream)
             if arrived or taken < allowed or allowed == steps:  # not cut off by `last`
                 actor.note(arrived, taken)
@@ -120,6 +132,8 @@ def _follow_chain(
                 return MISSED
             if env.terminated or env.truncated:
                 return ENDED
+            if snapshots is not None:
+                snapshots.keep(actor.target, taken)
             continue
         env.run(actor, allowed, stream)
         if env.terminated or env.truncated or allowed < steps:

@@ -222,6 +222,11 @@ class SingleEnvironment(SteppedEnvironments):
             taken += self.steps - before
         return taken, self.cells[0] == actor.target
 
+    def put_back(self, cell: int, observation: Any, info: dict[str, Any]) -> None:
+        """Take in what was seen in a state of the past, which the environment was brought back to."""
+        self.cells[0], self.observations[0], self.info = cell, observation, info
+        self.terminated = self.truncated = False
+
     def restart_time_limits(self, index: int = 0) -> None:
         """Let the time limits count from here."""
         self._time_limits.restart()

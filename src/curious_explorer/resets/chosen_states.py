@@ -126,7 +126,7 @@ class ChosenStates:
                 "the counted model; give a larger limit"
             )
         limits = [arrival.limit for arrival in arrivals]
-        self.targets = Targets(self.states, limits, reaching.plan, tries=choice.tries)
+        self.targets = Targets(self.states, limits, reaching.plan, tries=choice.tries, arrival=self.probability)
 
     @property
     def chain_weights(self) -> Floats:

@@ -172,7 +172,7 @@ class MovingStarts:
         self.targets: Targets | None = None
         if len(chosen):
             limits = [arrival.limit for arrival in arrivals]
-            self.targets = Targets(self.states, limits, reaching.plan, tries=DEFAULT_TRIES)
+            self.targets = Targets(self.states, limits, reaching.plan, tries=DEFAULT_TRIES, arrival=self._arrival)
         own_cut = int(min(self.settings.cut_factor * self.farthest + self.settings.cut_spare, MOST_STEPS))
         self._low = ways.least
         self._expected, own_expected = ways.expected(chosen, self.cut, starts, own_cut)

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curious_explorer.arrays import Integers
+from curious_explorer.arrays import Floats, Integers
 from curious_explorer.errors import ArrivalError
 from curious_explorer.validation import check_count
 
@@ -38,6 +38,7 @@ class Targets:
         plan: makes the plan to a state, when it is first needed: the action in every state, shape (S,), and `NO_WAY`
             where there is none.
         tries: how many roll-ins in a row may fail to arrive before that is an error.
+        arrival: the probability of arriving, as it was counted, shape (T,) or the same for all.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Targets:
         plan: Callable[[int], NDArray[np.int16]],
         *,
         tries: int = DEFAULT_TRIES,
+        arrival: ArrayLike = 1.0,
     ) -> None:
         self.states: Integers = np.array(states, dtype=np.int64)
         self.limits: Integers = np.array(limits, dtype=np.int64)
@@ -56,6 +58,7 @@ class Targets:
             )
         if (self.limits < 0).any():
             raise ValueError(f"a limit is {self.limits.min()}, expected a number of steps")
+        self.arrival: Floats = np.broadcast_to(np.asarray(arrival, dtype=np.float64), self.states.shape)
         self.tries = check_count(tries, "tries", least=1)
         self.counts: Integers = np.zeros((len(self.states) + 1, 3), dtype=np.int64)
         """For kernels: `tally`, and a row in which a compiled roll-in says that `tries` in a row failed."""
