@@ -344,7 +344,7 @@ def test_plain_training_and_other_algorithms(tmp_path):
         ("FrozenLake-v1?map_name=9x9", "cannot be made with map_name='9x9': KeyError '9x9'"),
         ("FrozenLake-v1?map_name=8x8&map_name=4x4", "gives map_name twice"),
         ("FrozenLake-v1?8x8", "expected arguments as in '?depth=20&x=a'"),
-        ("FrozenLak-v1?map_name=8x8", "did you mean 'FrozenLake-v1'?"),
+        ("FrozenLak-v1?map_name=8x8", "did you mean 'FrozenLake-v1'"),
     ],
 )
 def test_environments_that_cannot_be_made(monkeypatch, capsys, tmp_path, environment, message):
