@@ -249,7 +249,7 @@ LONGEST_WALK = 10_000_000
 def check_walk_gamma(gamma: Any) -> float:
     """The discount of walks that stop with probability ``1 - gamma`` before each step, and so must stop at all."""
     value = check_gamma(gamma)
-    if 1.0 - value < 1.0 / LONGEST_WALK:
+    if (1.0 - value) * LONGEST_WALK < 0.999:  # 1 - gamma is rounded: not at the limit itself
         raise ValueError(
             f"gamma is {value!r}, with which a walk takes {1.0 / (1.0 - value):.0e} steps on average; expected at most "
             f"1 - 1/{LONGEST_WALK:,}"

@@ -143,7 +143,7 @@ def test_budgets_that_are_too_small_name_the_least():
 @pytest.mark.parametrize(
     ("environment", "given", "message"),
     [
-        ("MountanCar-v0", {}, "did you mean 'MountainCar-v0' or 'MountainCarContinuous-v0'"),
+        ("MountanCar-v0", {}, "did you mean 'MountainCar-v0'"),
         ("no_such_package:MyEnv-v0", {}, "no_such_package, which is not installed"),
         ("Nameless-v0", {}, "entry point of nothing"),
         ("Blackjack-v1", {"algorithm": "sac"}, "choose ppo"),

@@ -119,9 +119,7 @@ def make_figure(job: FigureJob) -> Figure:
         figure: Figure = axes.figure  # type: ignore[assignment]
         return figure
     title = f"Curious Explorer with {experiment.title}"
-    return draw_evolution(
-        result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, heading=title
-    )
+    return draw_evolution(result.mdp, run.visited, run.poorly_visited, run.thresholds, result.rounds_shown, title=title)
 
 
 def draw_evolution(
@@ -131,7 +129,7 @@ def draw_evolution(
     thresholds: Floats,
     shown: Sequence[int],
     *,
-    heading: str | None = None,
+    title: str | None = None,
 ) -> Figure:
     """The MDP's graph at some rounds, counted from 1, one under the other."""
     from matplotlib import colormaps
@@ -143,20 +141,20 @@ def draw_evolution(
     width, height = np.ptp(places, axis=0) + 2.0
     unit = min(LARGEST_UNIT, PAGE_WIDTH / width)
     row = max(0.4, unit * height) + PANEL_TITLE
-    top = 0.0 if heading is None else FIGURE_TITLE
+    top = 0.0 if title is None else FIGURE_TITLE
     whole = row * len(shown) + top + BAR_ROOM
     # Places are known, so nothing has to search for them.
     figure = new_figure(unit * width, whole, layout=None)
-    if heading is not None:
-        figure.suptitle(heading, fontsize=10, y=1.0 - 0.1 / whole, va="top", parse_math=False)
+    if title is not None:
+        figure.suptitle(title, fontsize=10, y=1.0 - 0.1 / whole, va="top", parse_math=False)
     colours = colormaps["RdYlGn"]
     graph = RepeatedDrawing(mdp, (unit * width, row - PANEL_TITLE), figure.dpi, places)
     for panel, number in enumerate(shown):
         poor = int(poorly_visited[number - 1].sum())
         bottom = whole - top - row * (panel + 1)
         ax = figure.add_axes((0.0, bottom / whole, 1.0, (row - PANEL_TITLE) / whole))
-        title = f"round {number}: {poor} of {mdp.num_states} states poorly visited"
-        graph.draw(ax, colours(shares[number - 1]), title)
+        counted = f"round {number}: {poor} of {mdp.num_states} states poorly visited"
+        graph.draw(ax, colours(shares[number - 1]), counted)
     _draw_bar(figure, whole)
     return figure
 
