@@ -8,7 +8,13 @@ import pytest
 
 from curious_explorer import TRPO, Reinforce, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.learners.actor_critic import FIXED_EPISODES
-from curious_explorer.studies.paper_experiments import Experiment, ExperimentSettings, grid, settings_of
+from curious_explorer.studies.paper_experiments import (
+    ENVIRONMENTS,
+    Experiment,
+    ExperimentSettings,
+    grid,
+    settings_of,
+)
 from curious_explorer.studies.paper_results import (
     NOT_REPRODUCED,
     PAST,
@@ -41,6 +47,14 @@ def runs():
 
 def test_the_paper_has_twelve_experiments():
     assert len({experiment.name for experiment in grid()}) == 12
+
+
+def test_an_mdp_is_kept_by_what_makes_it_and_not_by_its_name(monkeypatch):
+    experiment = Experiment("cct", 2, "trpo")
+    of_the_paper = experiment.mdp(0)
+    assert experiment.mdp(0) is of_the_paper
+    monkeypatch.setitem(ENVIRONMENTS, "cct", ENVIRONMENTS["dcl"])
+    assert experiment.mdp(0).num_states != of_the_paper.num_states
 
 
 def test_unknown_names_are_refused_with_the_nearest_one():

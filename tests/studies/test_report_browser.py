@@ -12,7 +12,8 @@ from curious_explorer.studies.page.page_assembly import json_in_html
 from curious_explorer.studies.page.study_pages import reproduction_html
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import by_experiment
-from curious_explorer.studies.reproduction import run_study
+from curious_explorer.studies.reproduction import can_encode, run_study
+from curious_explorer.studies.video import write_video
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -27,7 +28,12 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     runs = run_study(STUDY, folder / "study")
     path = folder / "report.html"
-    path.write_text(reproduction_html(STUDY, by_experiment(runs)), encoding="utf-8")
+    results = by_experiment(runs)
+    film = folder / "film.mp4"
+    if can_encode():
+        write_video(film, results[:1])
+    path.write_text(reproduction_html(STUDY, results, film=film if film.exists() else None), encoding="utf-8")
+    film.unlink(missing_ok=True)  # the page has it in itself
     return path
 
 
@@ -86,6 +92,17 @@ def test_nothing_is_fetched(browser):
         "performance.getEntriesByType('resource').map(each => each.name).filter(name => !/^(data|blob):/.test(name))"
     )
     assert browser.execute_script(f"return {fetched}") == []
+
+
+@pytest.mark.skipif(not can_encode(), reason="the video's encoder is not installed")
+def test_the_film_is_in_the_page(browser):
+    assert wait_for(browser, "document.querySelector('video').readyState >= 1")
+    assert browser.execute_script("return document.querySelector('video').duration") >= 1.0
+    assert errors(browser) == []
+
+
+def test_a_page_without_a_film_asks_for_none(evil_page):
+    assert "<video" not in evil_page.read_text(encoding="utf-8")
 
 
 def test_the_slider_moves_the_evolution_by_keyboard(browser):

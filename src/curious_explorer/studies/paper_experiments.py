@@ -52,9 +52,12 @@ SCHEDULES = {"constant": constant, "linear": linear, "paper": paper_linear}
 
 
 @lru_cache(maxsize=64)
-def _mdp(environment: str, depth: int, seed: int) -> FiniteMDP:
-    """The same object for all optimizers, so that what is found out about it is found once."""
-    return ENVIRONMENTS[environment](depth, permute_actions=seed)
+def _mdp(make: Callable[..., FiniteMDP], depth: int, seed: int) -> FiniteMDP:
+    """The same object for all optimizers, so that what is found out about it is found once.
+
+    Kept by what makes it, not by its name: another function under the same name is another MDP.
+    """
+    return make(depth, permute_actions=seed)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Experiment:
 
     def mdp(self, seed: int) -> FiniteMDP:
         """The experiment's MDP; action labels are permuted from the seed."""
-        return _mdp(self.environment, self.depth, seed)
+        return _mdp(ENVIRONMENTS[self.environment], self.depth, seed)
 
     def best_return(self, gamma: float) -> float:
         """The best return as the paper plots it: discounted on CCT, undiscounted on the lock, where it is 1.

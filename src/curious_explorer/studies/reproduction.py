@@ -130,10 +130,12 @@ def can_encode() -> bool:
 
 
 def write_page(study: Study, runs: Sequence[ExperimentRun], folder: Path, comparison: ComparisonResults | None) -> None:
-    """``report.html``, with a section of its own for a comparison."""
+    """``report.html``, with a section of its own for a comparison, and with the film where one was made."""
     from curious_explorer.studies.page.study_pages import reproduction_html
 
-    write_atomically(folder / "report.html", reproduction_html(study, by_experiment(runs), comparison))
+    film = folder / VIDEO
+    page = reproduction_html(study, by_experiment(runs), comparison, film if film.exists() else None)
+    write_atomically(folder / "report.html", page)
 
 
 def draw_everything(

@@ -49,7 +49,7 @@
       if (experiment.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
       const text = make("text", { x: xs[s], y: ys[s] + 0.08 }, group);
       text.textContent = name;
-      if (name.length > 4) text.style.fontSize = `${Math.max(0.09, 0.95 / name.length)}px`;
+      if (name.length > 3) text.style.fontSize = `${Math.max(0.09, 0.85 / name.length)}px`;
     });
   }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from curious_explorer.studies.page.page_assembly import (
     text_table,
     versions_table,
 )
+from curious_explorer.studies.page.run_page import film_of
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import (
     NO_GAIN,
@@ -44,6 +46,7 @@ from curious_explorer.studies.paper_results import (
 
 REPRODUCTION_TITLE = "Curious Explorer: the paper's experiments, reproduced"
 REPRODUCTION_LINKS = [("results", "Results"), ("look", "A closer look"), ("samples", "Samples"), ("theory", "Theory")]
+FILM_TITLE = "Every round of every experiment"
 COMPARISON_TITLE = "Curious Explorer: exploration methods compared"
 COMPARISON_LINKS = [
     ("comparison", "Explorers compared"),
@@ -69,15 +72,19 @@ THEORY_COLUMNS = {
 
 
 def reproduction_html(
-    study: Study, results: Sequence[ExperimentResults], comparison: ComparisonResults | None = None
+    study: Study,
+    results: Sequence[ExperimentResults],
+    comparison: ComparisonResults | None = None,
+    film: Path | None = None,
 ) -> str:
-    """The page of a reproduction, with the section of a comparison if there is one."""
+    """The page of a reproduction, with the section of a comparison and with the film if there is one."""
     compared = [] if comparison is None else [comparison_part(comparison)]
     body = fill(
         "reproduction.html",
         results=results_table(results),
         samples=samples_table(results),
         theory=theory_table(results),
+        film="" if film is None else f"<h3>{FILM_TITLE}</h3>\n{film_of(film, FILM_TITLE)}",
         comparison="".join(part.html for part in compared),
         settings=settings_list(study),
         command=escape(study.command),
@@ -93,7 +100,8 @@ def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
     titles = {verdict: [result.experiment.title for result in with_verdict(results, verdict)] for verdict in VERDICTS}
     runs = [run for result in results for run in result.runs]
     samples = sum(run.exploration_samples + run.learning_samples for run in runs)
-    sentences = [f"{len(results)} experiments, {len(runs)} runs, {samples / 1e6:,.0f} million steps with CE."]
+    steps = f"{samples / 1e6:,.0f} million" if samples >= 1e7 else f"{samples:,.0f}"
+    sentences = [f"{len(results)} experiments, {len(runs)} runs, {steps} steps with CE."]
     if judged := sum(map(len, titles.values())):
         sentences.append(f"Of the paper's {judged} findings here, {len(titles[REPRODUCED])} are reproduced.")
     if titles[PAST]:
