@@ -134,6 +134,9 @@ class TrainingSettings:
         elif self.algorithm != "a2c":
             defaults = {"n_steps": max(8, ROLLOUT // self.num_envs)}
         arguments = defaults | (PPO if clipped else {}) | dict(self.hyperparameters)
+        for name in ("n_steps", "batch_size"):
+            if name in arguments:
+                check_count(arguments[name], name, least=1)
         if clipped and "batch_size" not in self.hyperparameters:
             arguments["batch_size"] = largest_divisor(arguments["n_steps"] * self.num_envs, PPO["batch_size"])
         network = {name: arguments.pop(name) for name in NETWORK_SETTINGS if name in arguments}

@@ -336,8 +336,7 @@ class _Solving:
         if done is not None and done["decided"]:
             return bool(done["goes_on"])
         settings = self.settings
-        trial = int(min(max(PLAIN_SHARE * settings.samples, LEAST_PLAIN), MOST_PLAIN))
-        log = RewardLog(look)
+        trial, log = self._trial, RewardLog(look)
         if done is None:
             given = self._learned_from(look, self.left) if look.pays_all_along else trial
             training = self._train(PLAIN, look, given, None, log)
@@ -367,6 +366,11 @@ class _Solving:
             if not self.stages["plain"]["goes_on"]:
                 self._tell("Plain learning got nowhere with the rewards that it met: exploring.")
         return bool(self.stages["plain"]["goes_on"])
+
+    @property
+    def _trial(self) -> int:
+        """What a plain learner is given to show that it meets rewards by itself."""
+        return int(min(max(PLAIN_SHARE * self.settings.samples, LEAST_PLAIN), MOST_PLAIN))
 
     def _explore(self, look: TaskLook) -> Exploration:
         folder = self.folder / EXPLORATION
@@ -562,6 +566,8 @@ class _Solving:
         given: dict[str, Any] = {"gamma": 0.99}
         scale = 1.0
         episodes, interval = self._evaluations(look)
+        if name == PLAIN and not look.pays_all_along:
+            interval = min(interval, self._trial)  # the same in the trial and where plain learning goes on
         explored = self.stages.get("explore")
         if name == LEARNING and explored is not None:
             distance = explored["distance"] or 1
