@@ -68,7 +68,7 @@ def test_auto_does_not_interpret(caplog):
 @pytest.mark.parametrize("missing", ["torch", "triton"])
 def test_missing_packages_are_named(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(BackendError, match=rf"needs the package '{missing}'.*curious-explorer\[gpu\]"):
+    with pytest.raises(BackendError, match=rf"needs the package '{missing}'.*\[gpu\]"):
         TabularWorld(MDP, backend="triton")
 
 
