@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench bounds trust docs setup release-check clean
+.PHONY: run test lint bench bounds trust docs setup release-check release-check-linked clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready-run  ## the paper's experiments: table, figures, video and page in results/reproduction
@@ -31,8 +31,11 @@ trust: setup  ## damaged files, and commands stopped at every file operation
 docs: setup
 	$(BIN)/mkdocs build --strict
 
-release-check: $(VENV)/.ready-run  ## build, twine, and the README's ten lines in an empty environment
+release-check: setup  ## build, twine, and the README's ten lines in an empty environment, from the index
 	$(BIN)/python scripts/release_check.py
+
+release-check-linked: setup  ## the same without a download: what the package asks for is linked from .venv
+	$(BIN)/python scripts/release_check.py --linked
 
 setup: $(VENV)/.ready  ## everything: what users may want, and what development needs
 

@@ -1,23 +1,38 @@
-"""Whether this tree could be released: built, judged by twine, installed into an empty environment, and used.
+"""Whether this tree could be released: built, judged by twine, installed into an environment of its own, and used.
 
-    python scripts/release_check.py        (or make release-check)
+    python scripts/release_check.py             everything from the index (make release-check)
+    python scripts/release_check.py --linked    without a download (make release-check-linked, and CI)
 
 The environment has nothing but the wheel and what it asks for, so a module that the core imports and the wheel does not
-declare is found here, and so is a file that the wheel lacks. What runs in it are the README's ten lines.
+declare is found here, and so is a file that the wheel lacks. What runs in it are the README's ten lines. With
+``--linked`` what the wheel asks for is not installed again: the distributions that it names, and those that they name,
+are linked from the environment that this runs in, at their versions there, and no others.
 """
 
 from __future__ import annotations
 
+import argparse
+import email
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import venv
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("build", "twine")
+LINK = re.compile(
+    r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?![a-z][a-z0-9+.-]*:|#)([^)\s]+)\)|<img[^>]+src=\"(?!https?:)([^\"]+)\""
+)
+"""A link or a picture whose address means nothing away from the repository."""
+
+
+class NotReleasableError(Exception):
+    """What has to be mended first."""
 
 
 def call(*words: str | Path, cwd: Path) -> str:
@@ -25,14 +40,8 @@ def call(*words: str | Path, cwd: Path) -> str:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run([*map(str, words)], cwd=cwd, env=clean, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return done.stdout
-
-
-def empty_environment(folder: Path) -> Path:
-    """The Python of a new environment."""
-    venv.create(folder, with_pip=True)
-    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+        raise NotReleasableError(f"{' '.join(map(str, words))} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout.strip()
 
 
 def first_example() -> str:
@@ -40,33 +49,112 @@ def first_example() -> str:
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)[0]
 
 
-def check_version(wheel: Path) -> None:
+def wheel_metadata(wheel: Path) -> email.message.Message:
+    """What the wheel says of itself; the payload is its long description."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        return email.message_from_bytes(archive.read(name))
+
+
+def check_version(version: str) -> None:
     """Refuse a version that the changelog has no dated entry for."""
-    version = wheel.name.split("-")[1]
-    if not re.search(
-        rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
-    ):
-        sys.exit(f"CHANGELOG.md has no entry '## {version} - <date>'")
-    if f"version: {version}" not in (ROOT / "CITATION.cff").read_text():
-        sys.exit(f"CITATION.cff is not of version {version}")
+    dated = rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$"
+    if not re.search(dated, (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE):
+        raise NotReleasableError(f"CHANGELOG.md has no entry '## {version} - <date>'")
+    if f"version: {version}\n" not in (ROOT / "CITATION.cff").read_text():
+        raise NotReleasableError(f"CITATION.cff is not of version {version}")
+
+
+def check_description(text: str) -> None:
+    """Refuse a long description with links that lead nowhere from an index."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    relative = sorted({next(filter(None, found.groups())) for found in LINK.finditer(prose)})
+    if relative:
+        raise NotReleasableError(f"the long description has relative links: {', '.join(relative)}")
+
+
+def needed(requirements: list[str]) -> list[str]:
+    """The distributions that requirements name, and those that these name, as far as they hold here and now."""
+    from packaging.requirements import Requirement
+
+    found: list[str] = []
+    waiting = [Requirement(text) for text in requirements]
+    while waiting:
+        wanted = waiting.pop()
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        name = wanted.name.lower().replace("_", "-").replace(".", "-")
+        if name in found:
+            continue
+        try:
+            there = distribution(name)
+        except PackageNotFoundError:
+            raise NotReleasableError(f"{name} is asked for and not installed here; make setup installs it") from None
+        found.append(name)
+        waiting += map(Requirement, there.requires or [])
+    return sorted(found)
+
+
+def link(names: list[str], site_packages: Path) -> None:
+    """Make distributions that are installed here importable there."""
+    for name in names:
+        there = distribution(name)
+        tops = {path.parts[0] for path in there.files or [] if path.parts[0] not in ("..", "__pycache__")}
+        for top in sorted(tops):
+            source = Path(str(there.locate_file(top)))
+            if source.exists() and not (site_packages / top).exists():
+                (site_packages / top).symlink_to(source)
+
+
+def environment_of_its_own(folder: Path, wheel: Path, linked: bool) -> Path:
+    """The Python of a new environment with the wheel, and what the wheel asks for."""
+    venv.create(folder, with_pip=False)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip = (sys.executable, "-m", "pip", "--python", str(python))
+    if linked:
+        where = call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
+        names = needed(wheel_metadata(wheel).get_all("Requires-Dist") or [])
+        link(names, Path(where))
+        call(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=folder)
+        print(f"installed, beside {len(names)} distributions that are linked:", ", ".join(names))
+    else:
+        call(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, cwd=folder)
+        print("installed, with what it asks for")
+    print(call(*pip, "check", cwd=folder))
+    return python
+
+
+def check_all(folder: Path, linked: bool) -> None:
+    """All checks, each with a line when it has passed."""
+    isolated = ["--no-isolation"] if linked else []
+    call(sys.executable, "-m", "build", *isolated, "--outdir", folder / "dist", ROOT, cwd=folder)
+    built = sorted((folder / "dist").iterdir())
+    print("built:", ", ".join(f"{path.name} ({path.stat().st_size / 1e6:.2f} MB)" for path in built))
+    call(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=folder)
+    print("twine: passed")
+    (wheel,) = (path for path in built if path.suffix == ".whl")
+    described = wheel_metadata(wheel)
+    check_version(described["Version"])
+    check_description(described.get_payload())
+    addresses = described.get_all("Project-URL")
+    print("addresses:", ", ".join(addresses) if addresses else "none; [project.urls] in pyproject.toml gives them")
+    python = environment_of_its_own(folder / "user", wheel, linked)
+    print("the command:", call(python.parent / "curious-explorer", "--version", cwd=folder))
+    print("the README's ten lines:", call(python, "-c", first_example(), cwd=folder))
 
 
 def main() -> None:
-    """All checks, each with a line when it has passed."""
+    """Say what passed, or what has to be mended."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--linked", action="store_true", help="link what is installed here, and download nothing")
+    linked = parser.parse_args().linked
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        tools = empty_environment(folder / "tools")
-        call(tools, "-m", "pip", "install", "--quiet", *TOOLS, cwd=folder)
-        call(tools, "-m", "build", "--outdir", folder / "dist", ROOT, cwd=folder)
-        built = sorted((folder / "dist").iterdir())
-        print("built:", ", ".join(f"{path.name} ({path.stat().st_size / 1e6:.2f} MB)" for path in built))
-        print(call(tools, "-m", "twine", "check", "--strict", *built, cwd=folder).strip())
-        (wheel,) = (path for path in built if path.suffix == ".whl")
-        check_version(wheel)
-        python = empty_environment(folder / "user")
-        constraints = ROOT / "constraints.txt"
-        call(python, "-m", "pip", "install", "--quiet", "-c", constraints, wheel, cwd=folder)
-        print("the README's ten lines:", call(python, "-c", first_example(), cwd=folder).strip())
+        try:
+            check_all(Path(name), linked)
+        except NotReleasableError as error:
+            sys.exit(f"not releasable: {error}")
+    print(f"releasable; checked in {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":
