@@ -179,10 +179,12 @@ CHECKSUM = "checksum"
 
 
 class Format(NamedTuple):
-    """What a file is: the name of its format, and the one version that is written and read."""
+    """What a file is: the name of its format, the version that is written, and the oldest that is still read."""
 
     name: str
     version: int
+    oldest: int | None = None
+    """The version that is written, if None."""
 
     def header(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """A file's header: its format and version, then the content, and a checksum of it all."""
@@ -210,9 +212,10 @@ def check_header(given: Any, kind: Format, keys: set[str], *, by_hand: bool = Fa
         raise ValueError(f"its version is {version!r}, expected the whole number {kind.version}")
     if version > kind.version:
         raise ValueError(f"its version is {version}, newer than {kind.version}, which is read here; update the library")
-    if version < kind.version:
+    oldest = kind.version if kind.oldest is None else kind.oldest
+    if version < oldest:
         raise ValueError(
-            f"its version is {version}, older than {kind.version}, which is read here; write it again with this "
+            f"its version is {version}, older than {oldest}, which is read here; write it again with this "
             "library, or read it with the release that wrote it"
         )
     expected = keys if by_hand and CHECKSUM not in given else keys | {CHECKSUM}

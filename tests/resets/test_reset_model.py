@@ -137,7 +137,7 @@ def truncate_json(folder):
         (truncate_json, "not complete JSON"),
         (truncate_tables, "truncated or was changed"),
         (lambda f: next(f.glob("*.npz")).unlink(), "No such file"),
-        (lambda f: spoil_json(f, version=7), "newer than 6"),
+        (lambda f: spoil_json(f, version=8), "newer than 7"),
         (lambda f: spoil_json(f, format="something else"), "another kind"),
         (lambda f: spoil_json(f, num_states=99), "expected float64 of shape"),
         (lambda f: spoil_json(f, gamma=1.5), "gamma is 1.5"),

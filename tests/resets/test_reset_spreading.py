@@ -120,7 +120,7 @@ def test_spreading_needs_the_visits_of_the_rounds():
 def test_a_model_of_an_older_version_names_it(tmp_path):
     make_model(combination_lock(3), 1).weighted("average").save(tmp_path)
     path = tmp_path / "reset_model.json"
-    path.write_text(path.read_text().replace('"version": 6', '"version": 2'))
+    path.write_text(path.read_text().replace('"version": 7', '"version": 2'))
     with pytest.raises(ResetModelError, match="version is 2, older than 6"):
         ResetModel.load(tmp_path)
 

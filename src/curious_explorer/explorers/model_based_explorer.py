@@ -77,7 +77,7 @@ class ModelBasedExplorer(OptimizingExplorer):
                     max_episodes=1 if finishing else None,
                 )
                 log.note(followed.samples, followed.episodes, followed.returned)
-                left -= model.add(followed.seen, followed.ends, followed.end_rewards)
+                left -= model.add(followed.seen, followed.ends, followed.end_rewards, ended=followed.ended)
                 if log.samples < samples:  # the end has a policy of its own
                     log.show(best)
                 done = followed.done and (finishing or not now.finish_episode)

@@ -51,8 +51,9 @@ def posterior_sample(model: CountedModel, task: Task, random: np.random.Generato
         earned = rewards * model.tries
         rewards = random.beta(1.0 + earned, 1.0 + np.maximum(model.tries - earned, 0.0))
     wanted = ~np.repeat(model.terminal, model.num_actions)  # rows of terminal states are not asked for
+    going_on = (model.times - model.stopped) / model.times
     starts, next_states, chances = draw_rows(
-        random, model.rows.row_start, model.rows.next_states, model.times, wanted, model.num_states
+        random, model.rows.row_start, model.rows.next_states, model.times, going_on, wanted, model.num_states
     )
     nothing = np.zeros(model.shape)
     return Problem(
@@ -66,6 +67,7 @@ def draw_rows(
     row_start: Integers,
     next_states: Integers,
     times: Integers,
+    going_on: Floats,
     wanted: NDArray[np.bool_],
     num_states: int,
 ) -> tuple[Integers, Integers, Floats]:
@@ -99,6 +101,7 @@ def draw_rows(
             unseen = random.standard_gamma(others * spread) if others else 0.0
             total = unseen + chances[first:size].sum()
             chances[first:size] /= total
+            chances[first:size] *= going_on[row_start[row] : row_start[row + 1]]  # an end is worth nothing
             left = unseen / total
             while others > 0 and left > NEGLIGIBLE:
                 others -= 1

@@ -181,6 +181,8 @@ class ModelBased(TaskOptimizer):
         self.forget()
         if not memory:
             return
+        if "times" in memory:  # before 0.3.0 there were no ends of transitions
+            memory = {"ended": np.zeros_like(memory["times"]), **memory}
         expected = {*CountedModel(1, 1).arrays(), "world", "samples"}
         if set(memory) != expected:
             raise ValueError(

@@ -53,6 +53,7 @@ class Followed(NamedTuple):
     returned: float  # the sum of their discounted returns, not normalised
     samples: int  # every step taken, roll-ins included
     done: bool  # whether a quota or `max_episodes` was met, and not just the samples used up
+    ended: Integers | None = None  # how many of the times of each of those the episode ended, where told
 
 
 class QRule(NamedTuple):
@@ -216,6 +217,7 @@ class OnlineAgent:
         def notice(state: int, action: int, earned: float, step: Step) -> bool:
             seen.add(state, action, step.state, step.reward)
             if step.terminated:
+                seen.end(state, action, step.state)
                 ends[step.state] += 1
                 end_rewards[step.state] = step.end_reward
             if left is None:
@@ -224,7 +226,7 @@ class OnlineAgent:
             return bool(left[state, action] <= 0)
 
         stretch = self._act(choose, notice, max_samples, max_episodes)
-        return Followed(seen.counts(), ends, end_rewards, *stretch)
+        return Followed(seen.counts(), ends, end_rewards, *stretch, seen.ended())
 
     def _learn_plainly(self, table: QTable, rule: QRule, max_samples: int) -> QProgress:
         draw = self._generator.random

@@ -2,9 +2,11 @@
 
 Rewards are taken above the least that a step was seen to pay (or above nothing, if all pay more), and a pair that was
 never tried is worth the least, so that the plan keeps to what was seen whatever the sign of rewards. W_t(s) is what it
-earns in t steps from s, discounted and above the least. The *length* of the way from s is the t at which half of W(s)
-is earned: the steps to the goal, where there is one; and it means the same where rewards are shaped, several, noisy, or
-costs that end at the goal. The *distance* of s is by how much its way is longer than the shortest one, and one step.
+earns in t steps from s, discounted and above the least. A step that ended the episode leads to nothing more, even where
+what is seen stays the same and other steps go on from there. The *length* of the way from s is the t at which half of
+W(s) is earned: the steps to the goal, where there is one; and it means the same where rewards are shaped, several,
+noisy, or costs that end at the goal. The *distance* of s is by how much its way is longer than the shortest one, and
+one step.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class BestWays:
         tried = part.tries > 0
         own = part.rewards(None)
         ends = np.where(part.terminal, part.end_rewards(), 0.0)
-        paid = [*own[tried].tolist(), *ends[part.terminal].tolist()]
+        stopping = part.stopping()
+        paid = [*own[tried].tolist(), *ends[part.terminal].tolist(), *([0.0] if stopping.any() else [])]
         self.least = min(0.0, min(paid, default=0.0))
         """The least that a step was seen to pay, or nothing."""
         most = max(paid, default=0.0)
@@ -46,13 +49,15 @@ class BestWays:
         self._own, self._terminal = own, part.terminal
         if not self.reward_known or len(met) == 0:
             return
-        # Above the least, in units of the most: what is unknown is worth nothing.
+        # Above the least, in units of the most: what is unknown is worth nothing, and an end is above the least, too.
         shifted = np.where(tried, (own - self.least) / span, 0.0)
+        end_worth = -self.least / span
+        with_ends = shifted + gamma / (1.0 - gamma) * stopping * end_worth
         settled = np.full(part.shape, np.nan)
         settled[~tried] = 0.0
         settled[part.terminal] = ((ends[part.terminal] - self.least) / span)[:, None]
         values = np.zeros(len(met))
-        policy = plan(problem(part, shifted, settled), gamma, values, FINE_TOLERANCE).policy * tried
+        policy = plan(problem(part, with_ends, settled), gamma, values, FINE_TOLERANCE).policy * tried
         policy[part.terminal] = 0.0
         total = policy.sum(axis=1, keepdims=True)
         self.policy = np.divide(policy, total, out=np.zeros_like(policy), where=total > 0.0)
@@ -61,12 +66,13 @@ class BestWays:
         chances = part.chances() * self.policy[before, action]
         self._moves = sparse.csr_array((chances, (before, rows.next_states)), shape=(len(met), len(met)))
         self.planned = (values * span + self.least) / (1.0 - gamma)
-        lengths = self._lengths((shifted * self.policy).sum(axis=1), values, settled[:, 0], gamma)
+        ends_now = (stopping * self.policy).sum(axis=1) * end_worth
+        lengths = self._lengths((shifted * self.policy).sum(axis=1), ends_now, values, settled[:, 0], gamma)
         self.reward_known = bool(np.isfinite(lengths).any())
         if self.reward_known:
             self.distance = lengths - lengths.min() + 1.0
 
-    def _lengths(self, pays: Floats, values: Floats, settled: Floats, gamma: float) -> Floats:
+    def _lengths(self, pays: Floats, ends: Floats, values: Floats, settled: Floats, gamma: float) -> Floats:
         """After how many steps half of what the plan earns is earned, shape (M,); infinite where it earns nothing."""
         lengths = np.full(len(values), math.inf)
         wanted = 0.5 * values / (1.0 - gamma)
@@ -75,8 +81,9 @@ class BestWays:
         for step in range(1, MOST_STEPS + 1):
             if not waiting.any():
                 break
-            ahead[self._terminal] = settled[self._terminal] * (1.0 - gamma ** (step - 1)) / (1.0 - gamma)
-            ahead = pays + gamma * (self._moves @ ahead)
+            ended = (1.0 - gamma ** (step - 1)) / (1.0 - gamma)  # what a worth of one adds up to since
+            ahead[self._terminal] = settled[self._terminal] * ended
+            ahead = pays + gamma * (self._moves @ ahead + ends * ended)
             there = waiting & (ahead >= wanted * (1.0 - 1e-9))
             lengths[there] = step
             waiting &= ~there

@@ -7,10 +7,12 @@ Tennenholtz 2002); what to think of the others is the planner's matter (`plannin
 Transitions are kept in compressed rows (row ``s * A + a`` for each pair), so that nothing allocates S x S, and adding
 to them is cheap where nothing new was seen, which is the ordinary case.
 
-**Where episodes end.** An agent that acts step by step is told, and says so to `add`. A batch of episodes is not: there
-it shows. An episode that was not cut off ended in a terminal state, so a state that was entered in a batch more often
-than episodes were cut off, and never left, is terminal. A state that was ever left is not: a cell of observations may
-end one episode and be left in another.
+**Where episodes end.** An agent that acts step by step is told, and says so to `add`. A batch of episodes may not be:
+there it shows. An episode that was not cut off ended in a terminal state, so a state that was entered in a batch more
+often than episodes were cut off, and never left, is terminal. A state that was ever left is not: a cell of observations
+may end one episode and be left in another, and a step that ends the episode may leave what is seen as it was. Such ends
+belong to transitions: of n(s, a, s') times so many *stopped*, and no plan goes on from those. What follows them is
+worth nothing, so the chances of a pair that stopped add up to less than one.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ class CountedModel:
         """How often each transition was seen, shape (E,)."""
         self.paid: Floats = np.zeros(0)
         """The sum of what each transition paid, shape (E,)."""
+        self.ended: Integers = np.zeros(0, dtype=np.int64)
+        """How many of those times the episode was told to have ended with it, shape (E,)."""
         self._codes: Integers = np.zeros(0, dtype=np.int64)  # (s * A + a) * S + s' of each entry, in order
         self._rows: Rows | None = None
         self._left: Mask = np.zeros(num_states, dtype=np.bool_)
@@ -67,13 +71,21 @@ class CountedModel:
 
     # Adding what was seen -------------------------------------------------------------------------------------------
 
-    def add(self, seen: TransitionCounts, ends: Integers | None = None, end_rewards: Floats | None = None) -> Integers:
+    def add(
+        self,
+        seen: TransitionCounts,
+        ends: Integers | None = None,
+        end_rewards: Floats | None = None,
+        *,
+        ended: Integers | None = None,
+    ) -> Integers:
         """Add transitions; returns how often each pair was tried among them, shape (S, A).
 
         Args:
             seen: the transitions.
             ends: how often an episode ended in each state, shape (S,), where that is known.
             end_rewards: what such a state goes on paying at every step, shape (S,).
+            ended: how many of the times of each transition the episode ended, where that is known.
         """
         tried = np.zeros(self.shape, dtype=np.int64)
         pairs = seen.state * self.num_actions + seen.action
@@ -86,12 +98,17 @@ class CountedModel:
             places = np.searchsorted(self._codes, codes)
         np.add.at(self.times, places, seen.times)
         np.add.at(self.paid, places, seen.times * seen.reward)
+        if ended is not None:
+            np.add.at(self.ended, places, ended)
         self._left[seen.state] = True
         self.terminal &= ~self._left
+        if ended is not None:
+            stops = seen.next_state[ended > 0]
+            self.terminal[stops] = ~self._left[stops]
         if ends is not None and end_rewards is not None:
-            ended = (ends > 0) & ~self._left
-            self.terminal |= ended
-            self._end_times[ended], self._end_paid[ended] = 1, end_rewards[ended]
+            at_end = (ends > 0) & ~self._left
+            self.terminal |= at_end
+            self._end_times[at_end], self._end_paid[at_end] = 1, end_rewards[at_end]
         return tried
 
     def _make_room(self, codes: Integers) -> None:
@@ -101,6 +118,7 @@ class CountedModel:
         self._codes = np.insert(self._codes, at, new)
         self.times = np.insert(self.times, at, 0)
         self.paid = np.insert(self.paid, at, 0.0)
+        self.ended = np.insert(self.ended, at, 0)
         self._rows = None
 
     def add_episodes(self, batch: EpisodeStatistics, *, cut_off: int, gamma: float) -> None:
@@ -111,7 +129,7 @@ class CountedModel:
         """
         assert batch.seen is not None, "the batch must be recorded"
         seen = batch.seen
-        self.add(seen)
+        self.add(seen, ended=batch.ended)
         entered = np.bincount(seen.next_state, weights=seen.times, minlength=self.num_states)
         left_now = np.zeros(self.num_states, dtype=np.bool_)
         left_now[seen.state] = True
@@ -160,10 +178,21 @@ class CountedModel:
         """Which pairs were tried so often, or need no try because an episode ends there, shape (S, A)."""
         return (self.tries >= known_after) | self.terminal[:, None]
 
+    @property
+    def stopped(self) -> Integers:
+        """How often each entry ended its episode in a state that is not terminal, shape (E,)."""
+        return np.where(self.terminal[self.rows.next_states], 0, self.ended)
+
     def chances(self) -> Floats:
-        """The frequency of each entry among the tries of its pair, shape (E,)."""
-        chances: Floats = self.times / self.tries.reshape(-1)[self.rows.pairs]
+        """The frequency of each entry, as far as it did not stop, among the tries of its pair, shape (E,)."""
+        chances: Floats = (self.times - self.stopped) / self.tries.reshape(-1)[self.rows.pairs]
         return chances
+
+    def stopping(self) -> Floats:
+        """How often each pair ended its episode in a state that is not terminal, as a share of its tries, (S, A)."""
+        stops = np.bincount(self.rows.pairs, weights=self.stopped, minlength=self.tries.size)
+        share: Floats = stops.reshape(self.shape) / np.maximum(self.tries, 1)
+        return share
 
     def rewards(self, reward: Reward | None) -> Floats:
         """What each pair pays on average, as far as it is known, shape (S, A); zero where it was never tried.
@@ -206,7 +235,7 @@ class CountedModel:
         state, action = np.divmod(pairs, self.num_actions)
         part._codes = (np.searchsorted(states, state) * self.num_actions + action) * len(states)
         part._codes += np.searchsorted(states, next_states)
-        part.times, part.paid = self.times, self.paid
+        part.times, part.paid, part.ended = self.times, self.paid, self.ended
         for name in ("tries", "terminal", "starts", "_left", "_end_times", "_end_paid"):
             setattr(part, name, getattr(self, name)[states])
         return part
@@ -218,6 +247,7 @@ class CountedModel:
         pairs, next_states = np.divmod(self._codes, self.num_states)
         state, action = np.divmod(pairs, self.num_actions)
         columns = {"state": state, "action": action, "next_state": next_states, "times": self.times, "paid": self.paid}
+        columns["ended"] = self.ended
         ends = {"terminal": self.terminal, "end_times": self._end_times, "end_paid": self._end_paid}
         return {**columns, **ends, "starts": self.starts, "num_actions": np.array([self.num_actions], dtype=np.int64)}
 
@@ -229,7 +259,7 @@ class CountedModel:
         times = np.array(arrays["times"])
         seen = TransitionCounts(arrays["state"], arrays["action"], arrays["next_state"], times, np.zeros(len(times)))
         model.add(seen)
-        model.paid = np.array(arrays["paid"])
+        model.paid, model.ended = np.array(arrays["paid"]), np.array(arrays["ended"])
         model.terminal, model.starts = np.array(arrays["terminal"]), np.array(arrays["starts"])
         model._end_times, model._end_paid = np.array(arrays["end_times"]), np.array(arrays["end_paid"])
         return model
@@ -241,7 +271,7 @@ def check_arrays(arrays: dict[str, NDArray[Any]]) -> None:
     if sizes.shape != (1,) or sizes.dtype.kind != "i" or sizes[0] < 1:
         raise ValueError(f"it has {sizes!r} actions, expected one number that is at least 1")
     columns, of_states = (
-        ("state", "action", "next_state", "times", "paid"),
+        ("state", "action", "next_state", "times", "paid", "ended"),
         ("terminal", "end_times", "end_paid", "starts"),
     )
     for names in (columns, of_states):
@@ -256,10 +286,12 @@ def check_arrays(arrays: dict[str, NDArray[Any]]) -> None:
     if num_states * num_states * num_actions >= np.iinfo(np.int64).max:
         raise ValueError(f"it has {num_states} states and {num_actions} actions, too many to number their transitions")
     ranges = {"state": (0, num_states), "action": (0, num_actions), "next_state": (0, num_states)}
-    ranges |= {"times": (1, MOST_COUNTED), "starts": (0, MOST_COUNTED), "end_times": (0, MOST_COUNTED)}
+    ranges |= {"times": (1, MOST_COUNTED)} | dict.fromkeys(("ended", "starts", "end_times"), (0, MOST_COUNTED))
     for name, (least, stop) in ranges.items():
         if arrays[name].size and not (arrays[name].min() >= least and arrays[name].max() < stop):
             raise ValueError(f"it has counted transitions whose {name} are no counts: not from {least} to {stop - 1}")
+    if (arrays["ended"] > arrays["times"]).any():
+        raise ValueError("it has transitions that ended more episodes than they were counted")
     codes = (arrays["state"] * num_actions + arrays["action"]) * num_states + arrays["next_state"]
     if (np.diff(codes) <= 0).any():
         raise ValueError("it has counted transitions that are not in order, or twice")

@@ -181,12 +181,12 @@ class GrowingModel:
             seen = seen._replace(state=numbers[seen.state], next_state=numbers[seen.next_state])
         model = CountedModel(len(self) if num_states is None else num_states, self.num_actions)
         order = np.lexsort((seen.next_state, seen.action, seen.state))
-        seen = TransitionCounts._make(column[order] for column in seen)
-        ends = np.bincount(seen.next_state[ended[order]], minlength=model.num_states)
+        seen, ended = TransitionCounts._make(column[order] for column in seen), ended[order]
+        ends = np.bincount(seen.next_state[ended], minlength=model.num_states)
         end_rewards = np.zeros(model.num_states)
         place = slice(0, len(self)) if num_states is None else numbers
         end_rewards[place] = self.graph.end_paid[: len(self)]
-        model.add(seen, ends, end_rewards)
+        model.add(seen, ends, end_rewards, ended=np.where(ended, seen.times, 0))
         model.starts[place] = self.graph.start_times[: len(self)]
         return model
 

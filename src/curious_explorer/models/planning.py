@@ -6,7 +6,9 @@ For normalised values v, each sweep sets for every pair that is not settled alre
 
 with the maximum over distributions p within ``radius(s,a)`` (L1) of the frequencies (Strehl and Littman 2008; Jaksch,
 Ortner and Auer 2010): zero for the frequencies themselves. u is the share of a prior that knows nothing (BEB). Bonuses
-are part of r. States are updated in place, from the values of the last plan: a contraction converges from anywhere.
+are part of r. Where p adds up to less than one the episode ended now and then, which is worth nothing; a hopeful model
+takes from there first. States are updated in place, from the values of the last plan: a contraction converges from
+anywhere.
 """
 
 from __future__ import annotations
@@ -247,14 +249,14 @@ def best_in_ball(
 ) -> float:
     """The largest p v over distributions p within the radius (L1) of a row that is not empty."""
     sort_row(order, indices, first, stop, values)
-    at_best = 0.0
-    expected = 0.0
+    at_best, expected, total = 0.0, 0.0, 0.0
     for entry in range(first, stop):
         expected += data[entry] * values[indices[entry]]
+        total += data[entry]
         if indices[entry] == best:
             at_best = data[entry]
     moved = min(0.5 * radius, 1.0 - at_best)
-    left = moved
+    left = max(moved - max(1.0 - total, 0.0), 0.0)
     for place in range(first, stop):
         if left <= 0.0:
             break

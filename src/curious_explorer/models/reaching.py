@@ -67,9 +67,13 @@ class Reaching:
         self._part = part = model.within(self.met)
         self._place = np.full(model.num_states, -1, dtype=np.int64)
         self._place[self.met] = np.arange(len(self.met))
-        rows = part.rows
-        self._rows = (rows.row_start, rows.next_states, part.chances())
-        self._before = predecessors(rows.row_start, rows.next_states, max(len(self.met), 1))
+        # Who is where the episode has ended has not arrived, unless it always ends there.
+        chances = part.chances()
+        self._leads = leads = chances > 0.0
+        pairs, next_states = part.rows.pairs[leads], part.rows.next_states[leads]
+        row_start = np.searchsorted(pairs, np.arange(part.tries.size + 1))
+        self._rows = (row_start, next_states, chances[leads])
+        self._before = predecessors(row_start, next_states, max(len(self.met), 1))
         self._starts = np.flatnonzero(part.starts)
         self._start_mass = part.starts[self._starts] / max(int(part.starts.sum()), 1)
         self._arrivals: dict[tuple[int, int | None], Arrival] = {}
@@ -78,22 +82,23 @@ class Reaching:
     def doubt(self) -> float:
         """The probability that two tries of a pair differ, averaged over the pairs that were tried twice or more."""
         tries = self._part.tries.reshape(-1).astype(np.float64)
-        same = np.bincount(
-            self._part.rows.pairs, weights=self._part.times * (self._part.times - 1.0), minlength=tries.size
-        )
+        stopped = self._part.stopped
+        going_on = self._part.times - stopped
+        alike = going_on * (going_on - 1.0) + stopped * (stopped - 1.0)
+        same = np.bincount(self._part.rows.pairs, weights=alike, minlength=tries.size)
         twice = tries >= 2
         return float((1.0 - same[twice] / (tries[twice] * (tries[twice] - 1.0))).mean()) if twice.any() else 0.0
 
     @cached_property
     def _doubted(self) -> Floats:
-        tries = self._part.tries.reshape(-1)[self._part.rows.pairs]
+        tries = self._part.tries.reshape(-1)[self._part.rows.pairs[self._leads]]
         chances: Floats = self._rows[2] * (tries / (tries + self.doubt))
         return chances
 
     @property
     def deterministic(self) -> bool:
-        """Whether every pair that was tried always led to the same state."""
-        return bool((np.diff(self._rows[0]) <= 1).all())
+        """Whether every pair that was tried always led to the same state, and went on there or never did."""
+        return bool((self._rows[2] == 1.0).all())
 
     @cached_property
     def _distances(self) -> Integers | None:

@@ -44,7 +44,9 @@ from curious_explorer.storage import (
 from curious_explorer.worlds.policies import ObservationPolicy, Policy, StoredPolicy, as_table
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 
-FORMAT = Format("curious-explorer/reset-model", 6)
+FORMAT = Format("curious-explorer/reset-model", 7, oldest=6)
+ENDS_SINCE = 7
+"""Older versions do not say which transitions ended an episode."""
 TABLES = Format("curious-explorer/policies", 3)
 FILE = "reset_model.json"
 FOLDER = "reset_model"
@@ -52,7 +54,7 @@ FOLDER = "reset_model"
 _KEYS = {"num_states", "num_actions", "policies", "gamma", "weighting", "tables", "sha256", "discretisation"}
 _KEYS |= {"measured", "chained"}  # how many rounds' visits are with the tables; see `ResetModel`
 _KEYS |= {"transitions", "choice"}  # how many were counted, and what is chosen of `StateChoice`; null for neither
-COUNTED = {"state": "<i8", "action": "<i8", "next_state": "<i8", "times": "<i8", "paid": "<f8"}
+COUNTED = {"state": "<i8", "action": "<i8", "next_state": "<i8", "times": "<i8", "paid": "<f8", "ended": "<i8"}
 """The columns of a counted model, one entry for each transition."""
 COUNTED_STATES = {"terminal": "|b1", "end_times": "<i8", "end_paid": "<f8", "starts": "<i8"}
 """What it holds of each state."""
@@ -165,7 +167,7 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     measured = check_size(header, "measured", least=0)
     names = {"policies", "discovered", "visited"} | ({"weights"} if header["choice"] is not None else set())
     if header["transitions"] is not None:
-        names |= {f"counted_{name}" for name in (*COUNTED, *COUNTED_STATES)}
+        names |= {f"counted_{name}" for name in (*_columns(header), *COUNTED_STATES)}
     archive = decode(_tables(source, header), TABLES, set(), names)
     tables = iter(archive.array("policies", "<f8", shape))
     policies = [next(tables) if name == TABLE else StoredPolicy(_network(source, name)) for name in places]
@@ -185,11 +187,17 @@ def _read(source: Path, header: dict[str, Any], cell_function: Callable[[Any], A
     return {"policies": policies, "visited": visited, "discretisation": discretisation, **rest}
 
 
+def _columns(header: dict[str, Any]) -> dict[str, str]:
+    """The columns of the counted model in a file."""
+    return {name: dtype for name, dtype in COUNTED.items() if name != "ended" or header["version"] >= ENDS_SINCE}
+
+
 def _model(archive: Archive, header: dict[str, Any], shape: tuple[int, int]) -> CountedModel | None:
     if header["transitions"] is None:
         return None
     count = check_size(header, "transitions", least=0)
-    arrays = {name: archive.array(f"counted_{name}", dtype, (count,)) for name, dtype in COUNTED.items()}
+    arrays = {name: archive.array(f"counted_{name}", dtype, (count,)) for name, dtype in _columns(header).items()}
+    arrays.setdefault("ended", np.zeros(count, dtype=np.int64))
     arrays |= {name: archive.array(f"counted_{name}", dtype, shape[:1]) for name, dtype in COUNTED_STATES.items()}
     return CountedModel.from_arrays({**arrays, "num_actions": np.array([shape[1]], dtype=np.int64)})
 

@@ -111,6 +111,8 @@ class EpisodeAccumulator:
             following = [*(state for state, _, _ in trajectory[1:]), end]
             for (state, action, reward), after in zip(trajectory, following, strict=True):
                 self._seen.add(state, action, after, reward)
+            if terminated and trajectory:
+                self._seen.end(*trajectory[-1][:2], end)
         if len(self._steps) >= STEPS_AT_ONCE:
             self._add_up()
 
@@ -141,8 +143,9 @@ class EpisodeAccumulator:
         """The statistics of everything that was added, for which so many steps were taken."""
         self._add_up()
         returns = np.concatenate([np.zeros(0), *self._returns])
-        seen = None if self._seen is None else self._seen.counts()
-        return EpisodeStatistics(*self._credit[-4:], returns, np.array(self._lengths, dtype=np.int64), samples, seen)
+        recorded = () if self._seen is None else (self._seen.counts(), self._seen.ended())
+        lengths = np.array(self._lengths, dtype=np.int64)
+        return EpisodeStatistics(*self._credit[-4:], returns, lengths, samples, *recorded)
 
 
 @compiled
@@ -181,12 +184,18 @@ class TransitionCounter:
     def __init__(self) -> None:
         self._times: Counter[tuple[int, int, int]] = Counter()
         self._paid: Counter[tuple[int, int, int]] = Counter()
+        self._ended: Counter[tuple[int, int, int]] = Counter()
 
     def add(self, state: int, action: int, after: int, reward: float) -> None:
         """Take note of one."""
         if action >= 0:
             self._times[state, action, after] += 1
             self._paid[state, action, after] += reward  # type: ignore[assignment]
+
+    def end(self, state: int, action: int, after: int) -> None:
+        """The episode ended with the transition that was added last."""
+        if action >= 0:
+            self._ended[state, action, after] += 1
 
     def counts(self) -> TransitionCounts:
         """All of them, with the mean reward of each."""
@@ -195,3 +204,7 @@ class TransitionCounter:
         times = np.array([self._times[key] for key in keys], dtype=np.int64)
         paid = np.array([self._paid[key] for key in keys], dtype=np.float64)
         return TransitionCounts(columns[0], columns[1], columns[2], times, paid / np.maximum(times, 1))
+
+    def ended(self) -> Integers:
+        """How many of the times of each an episode ended."""
+        return np.array([self._ended[key] for key in sorted(self._times)], dtype=np.int64)

@@ -111,6 +111,7 @@ class EpisodeStatistics(NamedTuple):
     lengths: Integers  # (E,)
     samples: int  # every step taken, roll-ins included
     seen: TransitionCounts | None = None  # of the episodes, not of their roll-ins; only where asked for
+    ended: Integers | None = None  # how many of the times of each of those the episode ended, where the world tells
 
 
 def merge_transitions(parts: list[TransitionCounts], num_states: int, num_actions: int) -> TransitionCounts:
