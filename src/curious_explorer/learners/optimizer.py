@@ -195,7 +195,7 @@ class TaskOptimizer(ABC):
     def __call__(
         self,
         world: World,
-        reset: Reset | RollIn | None,
+        reset: Reset | RollIn | None = None,
         *,
         gamma: float,
         reward: Reward | None = None,

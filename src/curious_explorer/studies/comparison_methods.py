@@ -23,13 +23,11 @@ from curious_explorer.explorers.visits import DEFAULT_VISITS, FreshVisits
 from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.improve import improve
 from curious_explorer.learners.model_based import ModelBased
-from curious_explorer.learners.optimizer import OptimizerResult, Watch
+from curious_explorer.learners.optimizer import OptimizerResult, Task, TaskOptimizer, Watch
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.validation import check_count, check_gamma, check_name
-from curious_explorer.worlds.roll_in import RollIn
-from curious_explorer.worlds.visit import Reset
-from curious_explorer.worlds.world import Reward, World
+from curious_explorer.worlds.world import World
 
 AS_MANY_AS_THE_BUDGET_ALLOWS = 10**9
 DEFAULT_BUDGET = 1_000_000
@@ -42,7 +40,7 @@ LEGS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreThenImprove:
+class ExploreThenImprove(TaskOptimizer):
     """Algorithm 2 and the improvement phase, in one budget."""
 
     make_optimizer: Callable[[], Any]
@@ -61,32 +59,22 @@ class ExploreThenImprove:
         """The smallest budget that pays for `FEWEST_ROUNDS` rounds, or for all of them if they are fewer."""
         return math.ceil(min(FEWEST_ROUNDS, self.rounds) * _least_of_a_round(gamma) / self.share)
 
-    def __call__(
-        self,
-        world: World,
-        reset: Reset | RollIn | None = None,
-        *,
-        gamma: float,
-        reward: Reward | None = None,
-        budget: int | None = None,
-        watch: Watch | None = None,
-    ) -> OptimizerResult:
-        """Explore and learn for the world's own reward; see `Optimizer`."""
-        if reset is not None or reward is not None:
+    def learn(self, world: World, task: Task, watch: Watch) -> OptimizerResult:
+        """Explore and learn for the world's own reward."""
+        gamma, budget = task.gamma, DEFAULT_BUDGET if task.budget is None else task.budget
+        if task.roll_in.policies or task.roll_in.targets is not None or task.reward is not None:
             raise ValueError(
                 "Curious Explorer finds its own resets and learns for the world's own reward; reset and reward must be "
                 "None here (use explore and improve for anything else)"
             )
-        budget = DEFAULT_BUDGET if budget is None else budget
-        if check_count(budget, "budget", least=1) < self.least_budget(gamma):
+        if budget < self.least_budget(gamma):
             raise ValueError(
                 f"budget is {budget:,} steps, expected at least {self.least_budget(gamma):,} at gamma {gamma:g}: what "
                 f"{min(FEWEST_ROUNDS, self.rounds)} rounds of Curious Explorer need"
             )
         began = world.samples
         optimizer = self.make_optimizer()
-        if watch is not None:
-            watch(uniform_policy(world), 0)
+        watch(uniform_policy(world), 0)
         for_exploring = int(self.share * budget)
         rounds = min(self.rounds, int(for_exploring / _least_of_a_round(gamma)))
         for_round = for_exploring // rounds
@@ -108,7 +96,7 @@ class ExploreThenImprove:
             gamma=gamma,
             budget=budget - spent,
             evaluation_episodes=0,
-            watch=None if watch is None else lambda policy, samples: watch(policy, spent + samples),
+            watch=lambda policy, samples: watch(policy, spent + samples),
         )
         return replace(improved, samples=world.samples - began)
 

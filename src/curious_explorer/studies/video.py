@@ -6,10 +6,6 @@ that arrows, rims and names stay as drawn. Under the graph stand bars of mu_n(s)
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import uuid
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,8 +18,8 @@ from curious_explorer.arrays import Floats, Pixels
 from curious_explorer.mdp.drawing import RADIUS, draw_mdp
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import layout_states
-from curious_explorer.optional_packages import require
 from curious_explorer.studies.paper_results import ExperimentResults
+from curious_explorer.studies.video_file import video_file
 
 WIDTH, HEIGHT = 1280, 720
 """Even, as the yuv420p pixel format wants them."""
@@ -37,45 +33,17 @@ LOWEST, HIGHEST = 0.12, 0.88
 DOTS_PER_INCH = 100
 OUTPUT_RATE = 2
 """Frames a second in the file; every picture is repeated, because some players stumble over one frame a second."""
-ENCODING = "-crf 20 -preset veryfast -movflags +faststart"
-"""Good quality, fast, and an index at the front so that a browser can begin before it has everything."""
 INK, FAINT, GREEN, RED = (31, 41, 51), (148, 163, 184), (21, 128, 61), (185, 28, 28)
 
 
 def write_video(path: Path, results: Sequence[ExperimentResults]) -> int:
     """Write the video, the first run of each experiment; returns how many rounds it shows."""
-    ffmpeg = require("imageio_ffmpeg")
-    # A name of its own: the encoder of a process that was killed may still be writing to another.
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    writer = ffmpeg.write_frames(
-        str(temporary),
-        (WIDTH, HEIGHT),
-        fps=1,
-        codec="libx264",
-        pix_fmt_out="yuv420p",
-        macro_block_size=2,
-        quality=None,
-        bitrate=None,
-        ffmpeg_log_level="error",
-        output_params=[*ENCODING.split(), "-r", str(OUTPUT_RATE), "-f", "mp4"],
-    )
     rounds = 0
-    try:
-        writer.send(None)
+    with video_file(path, WIDTH, HEIGHT, frames_a_second=1, output_rate=OUTPUT_RATE) as write:
         for result in sorted(results, key=_papers_order):
             for frame in experiment_frames(result):
-                writer.send(frame.tobytes())
+                write(frame)
                 rounds += 1
-        writer.close()
-        os.replace(temporary, path)
-    except (BrokenPipeError, OSError) as error:
-        raise OSError(
-            error.errno or errno.EIO, f"the video could not be written ({error}); is the disk full?"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            writer.close()
-        temporary.unlink(missing_ok=True)
     return rounds
 
 
