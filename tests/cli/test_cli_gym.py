@@ -182,6 +182,8 @@ def test_environments_are_explored_by_counts_unless_rounds_are_asked_for(tmp_pat
     [
         (["explore", "MountanCar-v0"], "did you mean 'MountainCar"),
         (["explore", "no_such_package:Car-v0"], "no_such_package"),
+        (["explore", "MiniWorld-Hallway-v0"], "needs the package miniworld: pip install miniworld"),
+        (["explore", "no_such_space/Car-v0"], "as in 'package:no_such_space/Car-v0'"),
         (["explore", "dcl/5", "--cells", "5"], "needs no cells"),
         (["explore", "dcl/5", "--optimizer", "ppo"], "has no observations"),
         (["explore", "CartPole-v1", "--samples", "9"], "1 steps are too few"),
@@ -194,6 +196,7 @@ def test_environments_are_explored_by_counts_unless_rounds_are_asked_for(tmp_pat
         (["explore", "MountainCar-v0", "--optimizer", "pppo"], "did you mean 'ppo'"),
         (["explore", "MountainCar-v0", "--optimizer", "ppo", "--record"], "--record keeps the transitions of cells"),
         (["train", "MountanCar-v0"], "did you mean 'MountainCar"),
+        (["train", "bsuite/deep_sea-v0"], "needs the package shimmy: pip install 'shimmy[bsuite]'"),
         (["train", "MountainCar-v0", "--algorithm", "dqnn"], "unknown algorithm 'dqnn'"),
         (["train", "MountainCar-v0", "--reset-model", "nowhere"], "holds no reset model"),
         (["train", "MountainCar-v0", "--set", "n_steps"], "--set is 'n_steps'"),

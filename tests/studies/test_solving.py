@@ -145,6 +145,8 @@ def test_budgets_that_are_too_small_name_the_least():
     [
         ("MountanCar-v0", {}, "did you mean 'MountainCar-v0'"),
         ("no_such_package:MyEnv-v0", {}, "no_such_package, which is not installed"),
+        ("MiniWorld-Hallway-v0", {}, "pip install miniworld"),
+        ("no_such_space/MyEnv-v0", {}, "as in 'package:no_such_space/MyEnv-v0'"),
         ("Nameless-v0", {}, "entry point of nothing"),
         ("Blackjack-v1", {"algorithm": "sac"}, "choose ppo"),
         ("Blackjack-v1", {"algorithm": "pppo"}, "did you mean 'ppo'"),

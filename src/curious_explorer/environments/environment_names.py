@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curious_explorer.environments.id_packages import import_hint
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.registration import NAMESPACE, ZOO, split_arguments
 
@@ -71,7 +72,7 @@ def _from_gymnasium(name: str) -> FiniteMDP:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
             f"unknown environment {name!r}; {hint}expected a name such as 'dcl/20' or 'FrozenLake-v1', 'module:Id-v0' "
-            "for one that your own module registers, or an MDP file (.json, .npz)"
+            f"for one that your own module registers, or an MDP file (.json, .npz). {import_hint(identifier)}"
         )
     return FiniteMDP.from_gymnasium(make_with(identifier, arguments))
 

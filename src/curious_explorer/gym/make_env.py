@@ -12,18 +12,10 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from curious_explorer.environments.environment_names import gymnasium_id_of, make_with
+from curious_explorer.environments.id_packages import import_hint, package_of
 from curious_explorer.gym.cells import Env
 from curious_explorer.registration import split_arguments
 
-PACKAGES = {
-    "MiniGrid-": ("minigrid", "minigrid"),
-    "BabyAI-": ("minigrid", "minigrid"),
-    "ALE/": ("ale_py", "ale-py"),
-    "PointMaze_": ("gymnasium_robotics", "gymnasium-robotics"),
-    "AntMaze_": ("gymnasium_robotics", "gymnasium-robotics"),
-    "Fetch": ("gymnasium_robotics", "gymnasium-robotics"),
-}
-"""How ids begin that a package registers when it is imported: the module, and what it is called to install it."""
 MOST_NAMED = 3
 
 
@@ -37,8 +29,7 @@ def make_by_id(name: str, **arguments: Any) -> Env:
         likely = [own] if own else close
         hint = f"did you mean {' or '.join(map(repr, likely))}? " if likely else ""
         raise ValueError(
-            f"unknown environment {name!r}; {hint}expected an id that Gymnasium knows. Ids of other packages are known "
-            "once their package is imported, as in 'package:Id-v0'"
+            f"unknown environment {name!r}; {hint}expected an id that Gymnasium knows. {import_hint(identifier)}"
         )
     try:
         return make_with(identifier, given | arguments)
@@ -73,16 +64,19 @@ def _make_by_spec(spec: EnvSpec, observation_space: gymnasium.Space[Any], action
 
 
 def _import_package(name: str) -> None:
-    """Import the package that registers an id: one of `PACKAGES`, or the one named before a colon."""
-    known = next((found for begins, found in PACKAGES.items() if name.startswith(begins)), None)
-    package = known[0] if known is not None else name.partition(":")[0] if ":" in name else None
-    if package is None or (known is not None and name in gymnasium.registry):
+    """Import the package that registers an id: the one named before a colon, or the one whose ids begin so."""
+    named, colon, identifier = name.rpartition(":")
+    if identifier in gymnasium.registry and not colon:
+        return
+    known = None if colon else package_of(identifier)
+    package = named.partition(":")[0] if known is None else known.module
+    if not package:
         return
     try:
         importlib.import_module(package)
     except ModuleNotFoundError as error:
         if known is not None and error.name == package:
-            raise ValueError(f"{name} needs the package {known[1]}: pip install {known[1]}") from error
+            raise ValueError(f"{name} needs the package {known.name}: {known.installing}") from error
         if error.name == package:
             raise ValueError(f"{name} names the package {package}, which is not installed") from error
         raise ValueError(f"{name} names the package {package}, which needs {error.name}, which is not there") from error

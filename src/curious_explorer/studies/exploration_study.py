@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import gymnasium
 
 from curious_explorer.environments.environment_names import find_environment
+from curious_explorer.environments.id_packages import package_of
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest, holds_results
 from curious_explorer.explorers.curious_explorer import explore
@@ -415,7 +416,7 @@ def is_gymnasium_id(name: str) -> bool:
     """Whether a name is one of Gymnasium's ids, of this or of another package."""
     if name.endswith((".json", ".npz")) or name.partition("/")[0] in ZOO:
         return False
-    return name.partition("?")[0] in gymnasium.registry or ":" in name or name.startswith("MiniGrid-")
+    return name.partition("?")[0] in gymnasium.registry or ":" in name or package_of(name) is not None
 
 
 def table_behind(name: str) -> FiniteMDP | None:
