@@ -116,6 +116,6 @@ def test_control_c_says_what_is_kept(own_module, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solving._Solving, "_explore", interrupt)
+    monkeypatch.setattr(solving, "explore", interrupt)
     told = call("solve", own_module, "--samples", "6000", "--out", "half", code=130)
     assert "Interrupted. What was finished is kept in half; the same command goes on from there." in told

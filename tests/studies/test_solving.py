@@ -95,9 +95,9 @@ def test_one_line_loads_what_was_learned(solved):
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    from curious_explorer.studies import solving
+    from curious_explorer.studies.solve_run import SolveRun
 
-    keep = solving._Solving._keep
+    keep = SolveRun.keep
 
     def stop_after(stage):
         def kept(self, name, result):
@@ -108,10 +108,10 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
         return kept
 
     for stage in ("look", "plain", "explore"):
-        monkeypatch.setattr(solving._Solving, "_keep", stop_after(stage))
+        monkeypatch.setattr(SolveRun, "keep", stop_after(stage))
         with pytest.raises(KeyboardInterrupt):
             curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
-    monkeypatch.setattr(solving._Solving, "_keep", keep)
+    monkeypatch.setattr(SolveRun, "keep", keep)
     halves = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
     whole = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "whole")
     assert halves.summary == whole.summary

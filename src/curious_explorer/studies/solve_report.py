@@ -18,6 +18,7 @@ from curious_explorer.studies.page.run_page import Section, film_of, picture, ru
 from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
 from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, chosen_agent, open_agent
+from curious_explorer.studies.solving_words import candidate_words
 from curious_explorer.studies.task_look import TaskLook
 
 REPORT_FILE, AGENT_VIDEO, WAY_VIDEO = "report.html", "agent.mp4", "way.mp4"
@@ -118,20 +119,13 @@ def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look:
             rows[f"settings, {name}"] = "; ".join(f"{key} {asked[key]}" for key in shown if key in asked)
     head = ["agent", "success", "mean return"]
     compared = {
-        _agent_words(each): f"{each['success']:.0%} of episodes, mean return {each['return_mean']:.4g}"
+        candidate_words(each): f"{each['success']:.0%} of episodes, mean return {each['return_mean']:.4g}"
         for each in stages["choose"]["measured"]
     }
     text = text_table(("what", "chosen"), rows, "What was chosen")
     if compared:
         text += "\n<h3>Agents compared</h3>\n" + text_table((head[0], "worth"), compared, "Agents compared")
     return text
-
-
-def _agent_words(candidate: dict[str, Any]) -> str:
-    if candidate["kind"] == "plan":
-        return "the plan on the counts"
-    how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
-    return f"the network, {candidate['which']}, {how}"
 
 
 def _exploring(folder: Path, stages: dict[str, Any]) -> str:

@@ -1,9 +1,12 @@
-"""What came of `solve`, in words: solved, or which part failed and what to try."""
+"""What came of `solve`: the summary, and in words whether it is solved, or which part failed and what to try."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from curious_explorer.gym.agents import Played
+from curious_explorer.studies.solve_settings import SolveSettings
 from curious_explorer.studies.task_look import TaskLook
 
 SUMMARY_KEYS = {
@@ -23,6 +26,38 @@ SUMMARY_KEYS = {
 }
 SOLVED, PARTLY = 0.9, 0.1
 """From which share of successful episodes on a task counts as solved; below the second, as not learned."""
+
+
+def summarise(
+    settings: SolveSettings, stages: dict[str, Any], played: Played, look: TaskLook, above: float, used: int
+) -> dict[str, Any]:
+    """What came of it, as plain data."""
+    explored = stages.get("explore")
+    curves = [row for name in ("plain", "learn") for row in stages.get(name, {}).get("curve", [])]
+    best = max([look.best_return, *played.returns, *(row[1] for row in curves)])
+    chosen = stages["choose"]["agent"]
+    first = None
+    if explored is not None and explored["first_reward"] is not None:
+        first = stages["look"]["samples"] + stages["plain"]["samples"] + explored["first_reward"]
+    elif stages["plain"]["first"] is not None:
+        first = stages["look"]["samples"] + stages["plain"]["first"]
+    elif look.pays_all_along:
+        first = 1
+    summary = {
+        "environment": settings.environment,
+        "seed": settings.seed,
+        "success": played.success(above),
+        "success_return": above,
+        "return_mean": played.mean_return,
+        "return_best_seen": best,
+        "samples": used,
+        "evaluation_samples": played.steps,
+        "explored": None if explored is None else explored["samples"],
+        "first_reward": first,
+        "cells": None if explored is None else {"met": explored["cells"], "are": explored["cells_are"]},
+        "settings": {"asked": asdict(settings), "layout": stages["layout"]["layout"], "agent": chosen},
+    }
+    return summary | {"verdict": verdict(summary, stages, look)}
 
 
 def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> str:
@@ -85,3 +120,20 @@ def _advice(explored: dict[str, Any]) -> str:
             "matters of an observation."
         )
     return "Try more --samples; or coarser cells, --cells module:function:COUNT with what matters of an observation."
+
+
+def candidate_words(candidate: dict[str, Any]) -> str:
+    """What an agent is, in words."""
+    if candidate["kind"] == "plan":
+        return "the plan on the counts"
+    how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
+    return f"the network, {candidate['which']}, {how}"
+
+
+def look_words(look: TaskLook) -> str:
+    """What the look found out."""
+    if look.pays_all_along:
+        return "Rewards come nearly everywhere: a plain learner has something to learn from, and gets all samples."
+    if look.price < 0.0:
+        return f"Every step costs {-look.price:g}, and nothing else was paid in {look.steps:,} random steps."
+    return f"Rewards are rare: {look.often:.1%} of {look.steps:,} random steps paid anything of their own."

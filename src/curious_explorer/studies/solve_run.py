@@ -1,0 +1,79 @@
+"""One run of `solve`: its folder, what was asked for, the results of stages that are done, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from curious_explorer.gym.cells import Env
+from curious_explorer.gym.fixed_layout import with_layout
+from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.storage import read_json, write_json
+from curious_explorer.studies.solve_budget import Budget
+from curious_explorer.studies.solve_files import STAGES, STAGES_FILE
+from curious_explorer.studies.solve_settings import SolveSettings
+
+
+class Progress(NamedTuple):
+    """How far it is, for a line on a terminal."""
+
+    stage: str
+    samples: int
+    words: str
+
+
+@dataclass(kw_only=True)
+class SolveRun:
+    """A run, and whom to tell of it."""
+
+    folder: Path
+    settings: SolveSettings
+    callback: Any
+    """Of Stable-Baselines3."""
+    tell: Callable[[str], None]
+    progress: Callable[[Progress], None]
+    stages: dict[str, Any] = field(default_factory=dict)
+
+    def read_stages(self) -> bool:
+        """Take over what an earlier call has kept; returns whether there is anything."""
+        path = self.folder / STAGES_FILE
+        if path.is_file():
+            self.stages = read_json(path, STAGES, {"stages"})["stages"]
+        return path.is_file()
+
+    def keep(self, stage: str, result: dict[str, Any]) -> None:
+        """Keep the result of a stage."""
+        self.stages[stage] = result
+        write_json(self.folder / STAGES_FILE, STAGES, {"stages": self.stages})
+
+    @property
+    def used(self) -> int:
+        """All samples of stages that are done."""
+        return sum(int(stage.get("samples", 0)) for stage in self.stages.values())
+
+    @property
+    def left(self) -> int:
+        """How many samples are left."""
+        return self.settings.samples - self.used
+
+    @property
+    def budget(self) -> Budget:
+        """How samples are shared out."""
+        return Budget(self.settings.samples, int(self.stages.get("look", {}).get("longest", 0)))
+
+    def make(self) -> Env:
+        """The environment, in its layout."""
+        layout = self.stages.get("layout", {}).get("layout")
+        return with_layout(make_by_id(self.settings.environment), layout)
+
+    @property
+    def success_return(self) -> float:
+        """An episode succeeds above this return."""
+        given, look = self.settings.success_return, self.stages["look"]
+        if given is not None:
+            return given
+        explored = self.stages.get("explore", {}).get("largest") or 0.0
+        pays = look["positive"] or look["price"] >= 0.0 or explored > 1.0 + 1e-9
+        return 0.0 if pays else float(look["best_return"])
