@@ -76,6 +76,23 @@ def test_a_reward_that_plain_learning_never_meets_becomes_an_agent(solved):
     assert total == 1.0
 
 
+def test_samples_of_exploring_are_one_number_wherever_they_are_told(solved):
+    result, told = solved
+    explored, first = result.summary["explored"], result.summary["first_reward"]
+    looked = explored - result.exploration.samples  # finding the cells took so many
+    assert looked > 0
+    stages = result.stages
+    before = stages["look"]["samples"] + stages["plain"]["samples"]
+    assert first == before + looked + result.exploration.first_reward
+    sentence = next(text for text in told if text.startswith("Explored"))
+    assert f"Explored {explored:,} samples" in sentence
+    assert f"the first reward after {first - before:,}" in sentence
+    page = (result.folder / "report.html").read_text()
+    assert f"{explored:,} samples met" in page
+    assert f"the first reward was seen after {first - before:,}" in page
+    assert stages["explore"]["growth"][-1][0] == explored
+
+
 def test_a_finished_run_is_not_done_again_and_another_is_refused(solved):
     result, _ = solved
     told = []

@@ -129,7 +129,7 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
             why = exploration.ended or "nothing was left"
             console.print(f"It took fewer samples than the {explored.given:,} it was given: {why}.")
     else:
-        first = exploration.first_reward
+        first = explored.first_reward
         words = "no reward was seen" if first is None else f"the first reward was seen after {first:,}"
         console.print(f"{samples:,} samples, {words}; {visited.sum():,} cells reached.")
         if exploration.complete:

@@ -153,6 +153,14 @@ class Explored(NamedTuple):
     picture: Path | None
     was_finished: bool = False
     """Whether an earlier run had finished it, so that nothing was done now."""
+    looked: int = 0
+    """How many of its steps found the cells, before the exploration began."""
+
+    @property
+    def first_reward(self) -> int | None:
+        """After how many of its samples a reward was first seen."""
+        first = self.exploration.first_reward
+        return None if first is None else self.looked + first
 
     @property
     def samples(self) -> int:
@@ -223,19 +231,20 @@ def explore_into(
         if mdp is not None and not (target / MDP_FILE).is_file():
             mdp.save(target / MDP_FILE)
         beta = default_beta(world.num_states) if settings.beta is None else settings.beta
-        left = None if given is None else given - world.samples  # less what finding the cells took
+        looked = world.samples  # finding the cells took so many
+        left = None if given is None else given - looked
         if left is not None and left < 1:
             raise ValueError(
-                f"{given:,} samples are too few: finding the cells took {world.samples:,}; give more, or other --cells"
+                f"{given:,} samples are too few: finding the cells took {looked:,}; give more, or other --cells"
             )
         before = _taken_before(target / ROUNDS, world)
         record = not stepping if settings.record is None else settings.record
         growth: list[list[int]] = []
 
         def as_it_grows(samples: int, states: int, first: int | None) -> None:
-            growth.append([samples, states])
+            growth.append([looked + samples, states])
             if on_samples is not None:
-                on_samples(samples, states, first)
+                on_samples(looked + samples, states, None if first is None else looked + first)
 
         if isinstance(learner, Frontier):
             exploration = learner.explore(
@@ -266,19 +275,21 @@ def explore_into(
         elif mdp is not None and mdp.num_states <= MOST_DRAWN:
             drawn = draw_visited_states(mdp, exploration.total_visited)
         picture = None if drawn is None else save_figure(drawn, target / PICTURE)[0]
+        explored = Explored(exploration, world, given, picture, was_finished, looked)
         if not (was_finished and (target / REPORT_FILE).is_file()):  # how it grew is not known any more
             write_exploration_report(
                 target,
                 settings.environment,
                 exploration,
-                samples=world.samples,
+                samples=explored.samples,
+                first_reward=explored.first_reward,
                 rows=rows,
                 visited=drawn,
                 growth=growth,
             )
         if isinstance(world, GymWorld):
             world.close()
-        return Explored(exploration, world, given, picture, was_finished)
+        return explored
 
 
 def _taken_before(folder: Path, world: TabularWorld | GymWorld) -> int:

@@ -25,6 +25,7 @@ def write_exploration_report(
     exploration: Exploration,
     *,
     samples: int,
+    first_reward: int | None,
     rows: dict[str, str],
     visited: Figure | None,
     growth: Sequence[Sequence[int]] = (),
@@ -36,11 +37,12 @@ def write_exploration_report(
         environment: what was explored.
         exploration: what is left of it.
         samples: every step of it.
+        first_reward: after how many of them a reward was first seen.
         rows: what else there is to say, by name.
         visited: where it went.
         growth: samples and states met, as it went.
     """
-    first = exploration.first_reward
+    first = first_reward
     seen = {} if exploration.rounds else {"first reward": "never seen" if first is None else f"after {first:,} samples"}
     facts = {"samples": f"{samples:,}", **seen, **rows}
     if exploration.complete:

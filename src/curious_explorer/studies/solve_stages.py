@@ -69,8 +69,8 @@ def learn_plainly(run: SolveRun, look: TaskLook) -> bool:
         run.keep("plain", kept_of(training) | told | {"goes_on": goes_on, "decided": decided})
         done = run.stages["plain"]
         if decided and not goes_on:
-            met = "met no reward" if told["times"] == 0 else f"met a reward in {told['times']} episodes"
-            run.tell(f"A plain learner {met} of {told['episodes']:,} in {trial:,} samples: exploring.")
+            met = "met no reward in" if told["times"] == 0 else f"met a reward in {told['times']} of"
+            run.tell(f"A plain learner {met} {told['episodes']:,} episodes, {trial:,} samples: exploring.")
         elif not decided:
             run.tell(f"A plain learner meets rewards by itself ({told['told']:.0%} of episodes): it goes on.")
     if not done["decided"]:
@@ -104,21 +104,22 @@ def explore(run: SolveRun, look: TaskLook) -> Exploration:
         run.tell(note)
 
     def progress(samples: int, cells: int, first: int | None) -> None:
-        growth.append([samples, cells])
-        words = f"{cells:,} cells" + ("" if first is None else f", reward after {first:,}")
-        run.progress(Progress("exploring", before + samples, words))
+        growth.append([looked + samples, cells])
+        words = f"{cells:,} cells" + ("" if first is None else f", reward after {looked + first:,}")
+        run.progress(Progress("exploring", before + looked + samples, words))
 
-    looked = world.samples
+    looked = world.samples  # what finding the cells took is part of the exploration
     explorer = Frontier(after_reward=AFTER_REWARD, least_after_reward=run.budget.least_after_reward)
     exploration = explorer.explore(world, gamma=0.99, samples=given - looked, checkpoint=folder, progress=progress)
     exploration.reset_model.save(run.folder / RESETS)
     met = len(exploration.model) if isinstance(exploration.model, GrowingModel) else 0
-    distance = None if exploration.first_reward is None else _distance(exploration)
+    first = None if exploration.first_reward is None else looked + exploration.first_reward
+    distance = None if first is None else _distance(exploration)
     run.keep(
         "explore",
         {
             "samples": exploration.samples + looked,
-            "first_reward": exploration.first_reward,
+            "first_reward": first,
             "complete": exploration.complete,
             "cells": met,
             "cells_are": world.discretisation.cells.describe(),
@@ -130,9 +131,8 @@ def explore(run: SolveRun, look: TaskLook) -> Exploration:
         },
     )
     world.close()
-    first = exploration.first_reward
     run.tell(
-        f"Explored {exploration.samples:,} samples, {met:,} cells; "
+        f"Explored {looked + exploration.samples:,} samples, {met:,} cells; "
         + ("no reward." if first is None else f"the first reward after {first:,}, {distance} steps from the start.")
     )
     return exploration
