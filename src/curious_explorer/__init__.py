@@ -13,6 +13,9 @@ from curious_explorer.backends import BACKENDS, Backend
 from curious_explorer.registration import register_environments
 
 if TYPE_CHECKING:
+    from curious_explorer.callbacks import Callback as Callback
+    from curious_explorer.callbacks import TensorBoardWriter as TensorBoardWriter
+    from curious_explorer.callbacks import WandbWriter as WandbWriter
     from curious_explorer.exact.evaluation import evaluate as evaluate
     from curious_explorer.exact.max_visitation import max_visitation as max_visitation
     from curious_explorer.exact.optimal import solve as solve
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _NAMES_BY_HOME = {
+    "callbacks": ("Callback", "TensorBoardWriter", "WandbWriter"),
     "exact": ("evaluate", "max_visitation", "solve", "visitation"),
     "explorers": ("AnytimeResult", "Exploration", "Frontier", "explore", "learn"),
     "gym": (

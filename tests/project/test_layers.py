@@ -26,6 +26,7 @@ LAYERS = [
     "folder_lock",
     "settings_description",
     "validation",
+    "callbacks",
     "registration",
     "mdp",
     "environments",

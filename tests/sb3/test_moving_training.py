@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from curious_explorer import Frontier, GymWorld, ResetModel, explore
+from curious_explorer.callbacks import on_events
 from curious_explorer.learners.model_based import ModelBased
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
@@ -45,14 +46,14 @@ def test_a_killed_training_goes_on_where_its_starts_were(tmp_path, resets):
     whole = train_into(tmp_path / "whole", settings(), resets)
     seen = []
 
-    def watch(used, learned, evaluated):
-        if evaluated is not None:
-            seen.append(evaluated)
+    def stop(event):
+        if event.kind == "evaluation":
+            seen.append(event)
             if len(seen) == 3:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_into(tmp_path / "halves", settings(), resets, watch=watch)
+        train_into(tmp_path / "halves", settings(), resets, watch=on_events(stop))
     halves = train_into(tmp_path / "halves", settings(), resets)
     assert halves.evaluations == whole.evaluations
     assert halves.starts == whole.starts

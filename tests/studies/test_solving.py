@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 import curious_explorer
+from curious_explorer.callbacks import on_events
 from curious_explorer.gym.fixed_layout import FixedLayout
 from curious_explorer.gym.shifted_reward import ShiftedReward
 
@@ -53,13 +54,22 @@ def corridors():
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory, corridors):
-    told = []
+    told, events = [], []
     out = tmp_path_factory.mktemp("solved") / "run"
-    return curious_explorer.solve_task("Corridor-v0", samples=12_000, out=out, tell=told.append), told
+    watch = on_events(events.append)
+    result = curious_explorer.solve_task("Corridor-v0", samples=12_000, out=out, watch=watch, tell=told.append)
+    return result, told, events
+
+
+def test_callbacks_are_told_of_every_stage(solved):
+    _, _, events = solved
+    assert {event.phase for event in events} == {"plain", "explore", "learning"}
+    evaluated = [event for event in events if event.phase == "learning" and event.kind == "evaluation"]
+    assert len(evaluated) >= 2
 
 
 def test_a_reward_that_plain_learning_never_meets_becomes_an_agent(solved):
-    result, _ = solved
+    result, *_ = solved
     summary = result.summary
     assert summary["success"] == 1.0
     assert summary["verdict"].startswith("Solved")
@@ -77,7 +87,7 @@ def test_a_reward_that_plain_learning_never_meets_becomes_an_agent(solved):
 
 
 def test_samples_of_exploring_are_one_number_wherever_they_are_told(solved):
-    result, told = solved
+    result, told, _ = solved
     explored, first = result.summary["explored"], result.summary["first_reward"]
     looked = explored - result.exploration.samples  # finding the cells took so many
     assert looked > 0
@@ -94,7 +104,7 @@ def test_samples_of_exploring_are_one_number_wherever_they_are_told(solved):
 
 
 def test_a_finished_run_is_not_done_again_and_another_is_refused(solved):
-    result, _ = solved
+    result, *_ = solved
     told = []
     again = curious_explorer.solve_task("Corridor-v0", samples=12_000, out=result.folder, tell=told.append)
     assert again.summary == result.summary
@@ -104,7 +114,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(solved):
 
 
 def test_one_line_loads_what_was_learned(solved):
-    result, _ = solved
+    result, *_ = solved
     agent = curious_explorer.load_policy(result.folder)
     assert agent(np.array([0])) in (0, 1, 2)
     last = curious_explorer.load_policy(result.folder / "learning", "last")

@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curious_explorer.cli.terminal import ProgressLine, interruptible, option, say, see_own_modules
+from curious_explorer.cli.terminal import (
+    ProgressLine,
+    TensorBoardOption,
+    WandbOption,
+    interruptible,
+    option,
+    say,
+    see_own_modules,
+    writers,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from curious_explorer.resets.moving_starts import StartsProgress
-    from curious_explorer.sb3.training import Evaluated, Training
+    from curious_explorer.sb3.training import Training
     from curious_explorer.studies.exploration_study import Explored
 
 STEPPING = "Stepping in a Gymnasium environment"
@@ -68,11 +77,15 @@ def explore(
         int | None, option(help="For continuous actions: values along each dimension, 3 by default.", panel=STEPPING)
     ] = None,
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.", rich_help_panel=STEPPING)] = 1,
+    tensorboard: TensorBoardOption = None,
+    wandb: WandbOption = None,
 ) -> None:
     """Explore an environment from its own start, and save the reset model."""
-    asked = {name: value for name, value in locals().items() if name != "out"}  # each option is a setting
+    elsewhere = ("out", "tensorboard", "wandb")
+    asked = {name: value for name, value in locals().items() if name not in (*elsewhere, "elsewhere")}  # settings
     from rich.console import Console
 
+    from curious_explorer.callbacks.events import BATCH, Callbacks, Event, on_events
     from curious_explorer.studies.exploration_study import STEPPING_SAMPLES, ExploreSettings, explore_into
 
     see_own_modules(environment, cells or "")
@@ -81,14 +94,23 @@ def explore(
     going_on = f"Exploring into {out}; interrupted, the same command goes on. The first run ever compiles a while."
     texts = ("exploring: {task.completed:,} samples", "{task.fields[cells]} cells", "{task.fields[reward]}")
 
-    def on_samples(taken: int, known: int, first_reward: int | None) -> None:
-        reward = "no reward yet" if first_reward is None else f"first reward after {first_reward:,}"
-        line.update(completed=taken, cells=f"{known:,}", reward=reward)
+    def show(event: Event) -> None:
+        if event.kind == BATCH and "states" in event.numbers:
+            first = event.numbers.get("first_reward")
+            reward = "no reward yet" if first is None else f"first reward after {first:,}"
+            line.update(completed=event.samples, cells=f"{event.numbers['states']:,}", reward=reward)
 
     line = ProgressLine(Console(stderr=True), texts, samples or STEPPING_SAMPLES, cells="0", reward="")
-    with interruptible(console, out), line if settings.by_frontier and settings.table() is None else nullcontext():
+    with (
+        interruptible(console, out),
+        writers(tensorboard, wandb, asked) as logs,
+        line if settings.by_frontier and settings.table() is None else nullcontext(),
+    ):
         explored = explore_into(
-            out, settings, tell=lambda text: say(console, f"{text}\n{going_on}"), on_samples=on_samples
+            out,
+            settings,
+            tell=lambda text: say(console, f"{text}\n{going_on}"),
+            watch=Callbacks(on_events(show), *logs),
         )
     _show_explored(console, environment, explored, out)
 
@@ -183,7 +205,8 @@ def train(
             "activation_fn=relu.",
         ),
     ] = None,
-    tensorboard: Annotated[Path | None, option(help="Folder for TensorBoard's logs.")] = None,
+    tensorboard: TensorBoardOption = None,
+    wandb: WandbOption = None,
     cell_function: Annotated[
         str | None, option(help="module:function, where the reset model's cells were made by one.")
     ] = None,
@@ -204,6 +227,7 @@ def train(
     """Train from explored resets, and evaluate from the environment's own start."""
     from rich.console import Console
 
+    from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events
     from curious_explorer.gym.cell_names import named_function
     from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.resets.starts import ADAPTIVE, MIXTURE, can_move
@@ -261,15 +285,18 @@ def train(
         "{task.fields[learned]} of them learned from",
     )
 
-    def watch(used: int, learning_steps: int, evaluated: Evaluated | None) -> None:
-        fields: dict[str, Any] = {} if evaluated is None else {"worth": f"{evaluated.mean_return:.3g}"}
-        line.update(completed=used, learned=f"{learning_steps:,}", **fields)
+    def show(event: Event) -> None:
+        fields: dict[str, Any] = {"learned": f"{event.numbers['samples/learning']:,.0f}"}
+        if event.kind == EVALUATION:
+            fields["worth"] = f"{event.numbers['evaluation/mean_return']:.3g}"
+        line.update(completed=event.samples, **fields)
 
     with (
         interruptible(console, out),
+        writers(None, wandb, asdict(asked)) as logs,  # TensorBoard's is the algorithm's own, which knows more
         ProgressLine(Console(stderr=True), texts, samples, worth="-", learned="0") as line,
     ):
-        training = train_into(out, asked, resets, tensorboard=tensorboard, watch=watch)
+        training = train_into(out, asked, resets, tensorboard=tensorboard, watch=Callbacks(on_events(show), *logs))
     title = f"{algorithm.upper()} on {environment}, trained from {'explored resets' if resets else 'its own start'}"
     drawn = draw_evaluations(
         [each.samples for each in training.evaluations], [each.mean_return for each in training.evaluations], title

@@ -14,12 +14,14 @@ from curious_explorer.cli.terminal import (
     RayAddressOption,
     RayCpusOption,
     RayGpusOption,
+    WandbOption,
     WorkersOption,
     chosen_executor,
     interruptible,
     option,
     say,
     see_own_modules,
+    writers,
 )
 
 if TYPE_CHECKING:
@@ -61,13 +63,17 @@ def solve(
     layouts: Annotated[
         int | None, option(help="Explore so many layouts and solve others, where resets draw one; tests on 500.")
     ] = None,
+    wandb: WandbOption = None,
 ) -> None:
     """Bring a task to an agent: look, explore, learn from starts that move, evaluate; or say why not."""
     from rich.console import Console
 
+    from curious_explorer.callbacks.events import Callbacks
     from curious_explorer.studies.solving import SolveSettings, default_folder, solve_task
 
     see_own_modules(environment, cells or "")
+    if wandb is not None and (seeds, layouts) != (None, None):
+        raise ValueError(f"--wandb {wandb} logs one run; leave --seeds and --layouts out, or leave it out")
     console, folder = Console(), default_folder(environment) if out is None else out
     where = (executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     if seeds is not None and layouts is not None:
@@ -102,6 +108,7 @@ def solve(
 
     with (
         interruptible(console, folder),
+        writers(None, wandb, {"environment": environment, "samples": samples, "seed": seed}) as logs,
         ProgressLine(Console(stderr=True), texts, samples, stage="looking", words="") as line,
     ):
         solved = solve_task(
@@ -113,6 +120,7 @@ def solve(
             success_return=success_return,
             cells=cells,
             layout=layout,
+            watch=Callbacks(*logs),
             tell=lambda text: say(console, text),
             progress=progress,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +15,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from curious_explorer.callbacks.events import Callback
     from curious_explorer.studies.executors import Executor
 
 BETWEEN_LINES = 10.0
 """Seconds between two lines of progress where output is piped."""
+LOGS = "Logs"
 PANEL = "Where to run (results do not depend on it)"
 
 
@@ -43,6 +45,8 @@ RayAddressOption = Annotated[
 ]
 RayCpusOption = Annotated[float | None, option(help="CPUs that a run holds (1).", panel=PANEL)]
 RayGpusOption = Annotated[float | None, option(help="GPUs that a run holds (0).", panel=PANEL)]
+TensorBoardOption = Annotated[Path | None, option(help="Folder for TensorBoard's logs.", panel=LOGS)]
+WandbOption = Annotated[str | None, option(help="Project of Weights & Biases to log to.", panel=LOGS)]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds already.")]
 
 
@@ -105,6 +109,20 @@ class ProgressLine:
             task = self._progress.tasks[self._bar]
             words = ", ".join(filter(None, (text.format(task=task) for text in self._texts)))
             say(self._console, f"{task.percentage:.0f}%: {words}")
+
+
+@contextmanager
+def writers(tensorboard: Path | None, wandb: str | None, settings: Mapping[str, Any]) -> Iterator[list[Callback]]:
+    """The writers that were asked for, closed in the end."""
+    from curious_explorer.callbacks.writers import TensorBoardWriter, WandbWriter
+
+    with ExitStack() as opened:
+        found: list[Callback] = []
+        if tensorboard is not None:
+            found.append(opened.enter_context(TensorBoardWriter(tensorboard)))
+        if wandb is not None:
+            found.append(opened.enter_context(WandbWriter(wandb, config=settings)))
+        yield found
 
 
 def say(console: Console, text: str) -> None:

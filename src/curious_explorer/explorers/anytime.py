@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from curious_explorer.arrays import Floats, Indices, Integers
+from curious_explorer.callbacks.events import BATCH, LEARN, tell
 from curious_explorer.explorers.curious_explorer import CuriousExplorer
 from curious_explorer.explorers.exploration import Exploration, uniform_policy
 from curious_explorer.explorers.rounds import Round
@@ -307,8 +308,8 @@ class InTurns:
         return Measured(candidate, evaluation)
 
     def _show(self) -> None:
-        if self._watch is not None:
-            self._watch(self._policy, self._world.samples - self._before)
+        numbers = {} if self._evaluation is None else {"value": self._evaluation.value}
+        tell(self._watch, BATCH, LEARN, self._world.samples - self._before, numbers, lambda: self._policy)
 
 
 def _surely(evaluation: Evaluation) -> float:

@@ -28,11 +28,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats
+from curious_explorer.callbacks.events import BATCH, EXPLORE, ROUND, Callback, part_of, tell
 from curious_explorer.explorers.checkpoint import Checkpoint
 from curious_explorer.explorers.exploration import Exploration, Explorer, count_starts, uniform_policy
 from curious_explorer.explorers.frontier import Frontier
@@ -51,6 +53,7 @@ from curious_explorer.learners.optimizer import (
     ResumableOptimizer,
     RoundOptimizer,
     Watch,
+    can_be_watched,
     check_budget,
     check_learned,
     check_optimizer,
@@ -109,7 +112,8 @@ def explore(
         reward: "curiosity" or "combined".
         learn_from: the resets opt learns from: "recent", "spread", "average" or "last".
         record: whether to keep the transitions seen while learning.
-        watch: called with a new policy and the samples so far, whenever there is one.
+        watch: called with a new policy and the samples so far, whenever there is one; or a `Callback`, which is told of
+            every round and every batch.
         checkpoint: a folder to save each round in, and to go on from if it holds the same exploration already.
         progress: whether to show a progress bar.
     """
@@ -217,101 +221,39 @@ class CuriousExplorer:
         optimizer that cannot be left (see `ResumableOptimizer`) learns in one piece.
         """
         check_world(world)
-        gamma = check_gamma(gamma)
+        plan = self._plan(world, check_gamma(gamma), samples)
+        with (
+            Checkpoint(checkpoint, world, self.optimizer, plan.described(self)) as saved,
+            RoundProgress(world, plan.rounds, show=progress) as bar,
+        ):
+            done[:] = saved.resume()[: plan.rounds]
+            for finished in done:
+                bar.advance(finished)
+            run = _Rounds(self, world, plan, done, watch)
+            for n in range(len(done), plan.rounds):
+                if run.is_over:
+                    break
+                yield run.pause()
+                visited = run.visit(n)  # D_n
+                poorly_visited = run.poorly_visited(n, visited)  # K_n
+                reward = curiosity_reward(poorly_visited, world.num_actions, self.reward)  # r_n
+                resets = run.resets(visited)  # mu_n
+                learned = yield from run.learn(n, resets, reward)  # pi_{n+1}
+                done.append(run.finish(n, visited, poorly_visited, learned))
+                saved.save(done[-1])
+                bar.advance(done[-1])
+                run.tell_of(done[-1])
+
+    def _plan(self, world: World, gamma: float, samples: int | None) -> _Plan:
+        """How many rounds there are at most, and what each is told; checked before a step is taken."""
         shares = None
         if samples is not None:
             walks = self.visits if isinstance(self.visits, int) else None
             num_envs = int(world.identity().get("num_envs", 1))
             shares = SampleBudget.plan(samples, gamma, rounds=self.rounds, visits=walks, num_envs=num_envs)
         rounds = shares.rounds if shares is not None else MOST_ROUNDS if self.rounds is None else self.rounds
-        unlimited = shares is None and self.rounds is None
         betas = schedule_values(self.thresholds, rounds, world.num_states)
-        measure = self._visits(shares, world.num_states)
-        settings = {
-            "gamma": gamma,
-            "samples": samples,
-            "rounds": None if shares is None else rounds,  # other numbers of them share samples out otherwise
-            "thresholds": betas,
-            "visits": describe(measure),
-            "budget": self.budget,
-            "reward": self.reward,
-            "learn_from": self.learn_from,
-            "record": self.record,
-        }
-        learning_world = RecordingWorld(world) if self.record else world
-
-        with (
-            Checkpoint(checkpoint, world, self.optimizer, settings) as saved,
-            RoundProgress(world, rounds, show=progress) as bar,
-        ):
-            done[:] = saved.resume()[:rounds]
-            account = SampleAccount(world, shares, spent=sum(finished.samples for finished in done))
-            if watch is not None:
-                watch(uniform_policy(world), 0)
-            total: Floats = np.zeros(world.num_states)
-            left: list[int] = []
-            for finished in done:
-                bar.advance(finished)
-                total, left = total + finished.visited, [*left, int(finished.poorly_visited.sum())]
-            for n in range(len(done), rounds):
-                if (done and done[-1].ended) or (unlimited and account.spent >= MOST_STEPS):
-                    break
-                policy: KnownPolicy = done[-1].learned_policy if done else uniform_policy(world)
-                policies = [finished.policy for finished in done]
-
-                yield Pause(done[-1].visit_samples if done else _steps_of(measure, gamma))
-                before = world.samples
-                visit = account.limit_visits(measure, n)
-                mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
-                visited = visit(world, policy, mu, done[-1].occupancy if done else None, gamma)  # D_n
-                total = total + visited
-                poorly_visited = total <= betas[n]  # K_n
-                left.append(int(poorly_visited.sum()))
-                effort = effort_of(left)
-                ended = None
-                if not poorly_visited.any() and self.thresholds is None:
-                    ended = EMPTY
-                elif unlimited and effort > MOST_EFFORT:
-                    ended = NOTHING_NEW
-
-                between = world.samples
-                budget = account.limit_learning(self.budget, n, between - before)
-                measured = [*(finished.visited for finished in done), visited]
-                mu = ResetModel([*policies, policy], gamma=gamma, weighting=self.learn_from, visited=measured)  # mu_n
-                curiosity = curiosity_reward(poorly_visited, world.num_actions, self.reward)  # r_n
-                if ended is None:
-                    opt = self._optimizer_for(policy, min(effort, MOST_EFFORT))
-                    if isinstance(opt, ResumableOptimizer):
-                        learned = yield from opt.learn_in_pieces(
-                            learning_world, mu, gamma=gamma, reward=curiosity, budget=budget
-                        )  # pi_{n+1}
-                    else:
-                        learned = opt(learning_world, mu, gamma=gamma, reward=curiosity, budget=budget)
-                    check_learned(learned, world.samples - between, budget)
-                else:  # nothing is left to learn
-                    learned = OptimizerResult(policy=policy, samples=0, curve=learning_curve([]))
-
-                done.append(
-                    Round(
-                        number=n,
-                        threshold=betas[n],
-                        policy=policy,
-                        visited=visited,
-                        poorly_visited=poorly_visited,
-                        learned_policy=check_any_policy(learned.policy, world.num_states, world.num_actions),
-                        visit_samples=between - before,
-                        learning_samples=world.samples - between,
-                        accepted=learned.accepted,
-                        rejected=learned.rejected,
-                        occupancy=learned.occupancy,
-                        seen=learning_world.take() if isinstance(learning_world, RecordingWorld) else None,
-                        ended=ended,
-                    )
-                )
-                saved.save(done[-1])
-                bar.advance(done[-1])
-                if watch is not None:
-                    watch(done[-1].learned_policy, account.spent)
+        return _Plan(gamma, samples, shares, rounds, betas, self._visits(shares, world.num_states))
 
     def exploration(self, world: World, rounds: Sequence[Round], *, gamma: float) -> Exploration:
         """What these rounds in this world leave behind."""
@@ -326,12 +268,6 @@ class CuriousExplorer:
             discretisation=world.stored_discretisation(),
         )
 
-    def _optimizer_for(self, policy: KnownPolicy, effort: int) -> Optimizer:
-        """Opt in a round that follows one with this policy, where the rounds before brought too little."""
-        return (
-            self.optimizer.for_round(policy, effort) if isinstance(self.optimizer, RoundOptimizer) else self.optimizer
-        )
-
     def _visits(self, shares: SampleBudget | None, num_states: int) -> Visits:
         """How D_n is measured; checked before a step is taken."""
         if shares is None:
@@ -342,6 +278,142 @@ class CuriousExplorer:
             return OccupancyVisits(shares.visits)
         limited(self.visits, shares.samples)
         return self.visits
+
+
+class _Plan(NamedTuple):
+    """What all rounds of one exploration are told."""
+
+    gamma: float
+    samples: int | None
+    shares: SampleBudget | None
+    rounds: int
+    betas: Sequence[float]
+    measure: Visits
+
+    def described(self, explorer: CuriousExplorer) -> dict[str, Any]:
+        """Everything that the rounds depend on, as a checkpoint keeps it."""
+        return {
+            "gamma": self.gamma,
+            "samples": self.samples,
+            "rounds": None if self.shares is None else self.rounds,  # other numbers of them share samples out otherwise
+            "thresholds": self.betas,
+            "visits": describe(self.measure),
+            "budget": explorer.budget,
+            "reward": explorer.reward,
+            "learn_from": explorer.learn_from,
+            "record": explorer.record,
+        }
+
+
+class _Rounds:
+    """The steps of one round after the other, and the account of what was spent."""
+
+    def __init__(
+        self, explorer: CuriousExplorer, world: World, plan: _Plan, done: list[Round], watch: Watch | None
+    ) -> None:
+        self._explorer, self._world, self._plan, self._done, self._watch = explorer, world, plan, done, watch
+        self._unlimited = plan.shares is None and explorer.rounds is None
+        self._learning_world = RecordingWorld(world) if explorer.record else world
+        self._account = SampleAccount(world, plan.shares, spent=sum(finished.samples for finished in done))
+        self._total: Floats = np.zeros(world.num_states)  # D_0 + ... + D_n
+        self._left: list[int] = []  # how many states were poorly visited, by round
+        for finished in done:
+            self._total = self._total + finished.visited
+            self._left.append(int(finished.poorly_visited.sum()))
+        self._ended: str | None = None
+        self._before = self._between = world.samples  # where the round began, and where it began to learn
+        tell(watch, BATCH, EXPLORE, 0, find_policy=lambda: uniform_policy(world))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no round follows."""
+        ended = bool(self._done) and self._done[-1].ended is not None
+        return ended or (self._unlimited and self._account.spent >= MOST_STEPS)
+
+    @property
+    def policy(self) -> KnownPolicy:
+        """pi_n, which the last round has learned."""
+        return self._done[-1].learned_policy if self._done else uniform_policy(self._world)
+
+    def pause(self) -> Pause:
+        """A pause before the measurement of D_n, which takes about as long as the last one."""
+        return Pause(self._done[-1].visit_samples if self._done else _steps_of(self._plan.measure, self._plan.gamma))
+
+    def visit(self, n: int) -> Floats:
+        """D_n: where pi_n goes from mu_{n-1}."""
+        self._before = self._world.samples
+        policies, gamma = [finished.policy for finished in self._done], self._plan.gamma
+        mu = ResetModel(policies, gamma=gamma, weighting="last") if policies else None  # mu_{n-1}; None is rho
+        visits = self._account.limit_visits(self._plan.measure, n)
+        visited = visits(self._world, self.policy, mu, self._done[-1].occupancy if self._done else None, gamma)
+        self._between = self._world.samples
+        return visited
+
+    def poorly_visited(self, n: int, visited: Floats) -> NDArray[np.bool_]:
+        """K_n, and whether exploration ends with it."""
+        self._total = self._total + visited
+        poorly_visited: NDArray[np.bool_] = self._total <= self._plan.betas[n]
+        self._left.append(int(poorly_visited.sum()))
+        if not poorly_visited.any() and self._explorer.thresholds is None:
+            self._ended = EMPTY
+        elif self._unlimited and effort_of(self._left) > MOST_EFFORT:
+            self._ended = NOTHING_NEW
+        return poorly_visited
+
+    def resets(self, visited: Floats) -> ResetModel:
+        """mu_n, as this exploration weighs its rounds."""
+        policies = [*(finished.policy for finished in self._done), self.policy]
+        measured = [*(finished.visited for finished in self._done), visited]
+        return ResetModel(policies, gamma=self._plan.gamma, weighting=self._explorer.learn_from, visited=measured)
+
+    def learn(self, n: int, resets: ResetModel, reward: Reward) -> Pieces[OptimizerResult]:
+        """opt: pi_{n+1}, for r_n from mu_n; pi_n once more where exploration ends and nothing is left to learn."""
+        if self._ended is not None:
+            return OptimizerResult(policy=self.policy, samples=0, curve=learning_curve([]))
+        budget = self._account.limit_learning(self._explorer.budget, n, self._between - self._before)
+        opt = self._explorer.optimizer
+        if isinstance(opt, RoundOptimizer):
+            opt = opt.for_round(self.policy, min(effort_of(self._left), MOST_EFFORT))
+        task: dict[str, Any] = {"gamma": self._plan.gamma, "reward": reward, "budget": budget}
+        if isinstance(self._watch, Callback) and can_be_watched(opt):
+            task["watch"] = part_of(self._watch, EXPLORE, self._account.spent, round=n)
+        if isinstance(opt, ResumableOptimizer):
+            learned = yield from opt.learn_in_pieces(self._learning_world, resets, **task)
+        else:
+            learned = opt(self._learning_world, resets, **task)
+        check_learned(learned, self._world.samples - self._between, budget)
+        return learned
+
+    def finish(self, n: int, visited: Floats, poorly_visited: NDArray[np.bool_], learned: OptimizerResult) -> Round:
+        """What the round leaves behind."""
+        world, recording = self._world, self._learning_world
+        return Round(
+            number=n,
+            threshold=self._plan.betas[n],
+            policy=self.policy,
+            visited=visited,
+            poorly_visited=poorly_visited,
+            learned_policy=check_any_policy(learned.policy, world.num_states, world.num_actions),
+            visit_samples=self._between - self._before,
+            learning_samples=world.samples - self._between,
+            accepted=learned.accepted,
+            rejected=learned.rejected,
+            occupancy=learned.occupancy,
+            seen=recording.take() if isinstance(recording, RecordingWorld) else None,
+            ended=self._ended,
+        )
+
+    def tell_of(self, done: Round) -> None:
+        """Tell whoever watches that a round is done."""
+        numbers: dict[str, float] = {
+            "round": done.number,
+            "threshold": done.threshold,
+            "poorly_visited": int(done.poorly_visited.sum()),
+            "states_seen": int((self._total > 0.0).sum()),
+            "visit_samples": done.visit_samples,
+            "learning_samples": done.learning_samples,
+        }
+        tell(self._watch, ROUND, EXPLORE, self._account.spent, numbers, lambda: done.learned_policy)
 
 
 def effort_of(poorly_visited: Sequence[int]) -> int:

@@ -43,6 +43,7 @@ from pathlib import Path
 import numpy as np
 
 from curious_explorer.arrays import Floats
+from curious_explorer.callbacks.events import BATCH, EXPLORE, FIRST_REWARD, Callback, tell
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier_files import FrontierCounts, claim_folder, read_counts, write_counts
@@ -121,13 +122,17 @@ class Frontier:
             world: where to act.
             gamma: the discount of the reset model and of the policy that is handed out; exploring does not need it.
             samples: the most steps to take.
-            watch: called with the best policy for what was seen and the samples so far.
+            watch: called with the best policy for what was seen and the samples so far; or a `Callback`, which is told
+                every `TELL_EVERY` samples how far it is.
             checkpoint: a folder to save the counts in every `SAVE_EVERY` samples, and to go on from.
             progress: told every `TELL_EVERY` samples how far it is.
         """
         check_world(world)
         gamma = check_gamma(gamma)
         samples = check_count(self.steps if samples is None else samples, "samples", least=1)
+        if isinstance(watch, Callback):
+            progress = _telling(watch, progress)
+            watch = None
         folder = None if checkpoint is None else Path(checkpoint)
         if folder is None:
             return self._explore(world, gamma, samples, watch, progress, None)
@@ -202,3 +207,17 @@ class Frontier:
             found=found,
             prefer=prefer,
         )
+
+
+def _telling(watch: Callback, progress: Progress | None) -> Progress:
+    """Both at once."""
+
+    def both(samples: int, states: int, first_reward: int | None) -> None:
+        if progress is not None:
+            progress(samples, states, first_reward)
+        numbers: dict[str, float] = {"states": states}
+        if first_reward is not None:
+            numbers[FIRST_REWARD] = first_reward
+        tell(watch, BATCH, EXPLORE, samples, numbers)
+
+    return both

@@ -29,6 +29,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from curious_explorer.callbacks import events
 from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.layout_exploration import LayoutExploration
@@ -107,7 +108,8 @@ class ManyLayouts:
             world: one that has `layouts`, such as ``GymWorld(env, layouts=range(45))``.
             gamma: the discount of labels and of resets.
             samples: the most steps to take, in all layouts together; the explorer's own for each layout if None.
-            watch: not called: there is no policy for a world of many tables.
+            watch: a `Callback` is told whenever some were explored further; a function is not called, since there is no
+                policy for a world of many tables.
             known: labels of other layouts that were explored before, for the teacher.
             tell: called with what is known of the layouts, whenever some were explored further.
         """
@@ -116,7 +118,8 @@ class ManyLayouts:
         if not world.layouts:
             raise ValueError("the world has no layouts; give it some: GymWorld(env, layouts=range(45))")
         samples = self.explorer.steps * len(world.layouts) if samples is None else samples
-        return _Schedule(self, world, gamma, check_count(samples, "samples", least=1), list(known), tell).run()
+        schedule = _Schedule(self, world, gamma, check_count(samples, "samples", least=1), list(known), tell)
+        return schedule.run(watch)
 
 
 class _Schedule:
@@ -140,7 +143,7 @@ class _Schedule:
         self._learned_from = 0
         self._known = known
 
-    def run(self) -> LayoutExploration:
+    def run(self, watch: Watch | None) -> LayoutExploration:
         """Explore until nothing is open or nothing is left to spend."""
         layouts: list[int | None] = [*self._world.layouts]
         wrong = {layout: error for layout in self._world.layouts[:COMPARED] if (error := self._compare(layout))}
@@ -160,6 +163,9 @@ class _Schedule:
             for each in self._explore(still_open[: self._settings.at_once]):
                 found[each.layout] = each
             self._tell(list(found.values()))
+            rewarded = sum(each.first_reward is not None for each in found.values())
+            numbers = {"layouts": len(found), "layouts_rewarded": rewarded}
+            events.tell(watch, events.BATCH, events.EXPLORE, self._spent, numbers)
             self._learn([each.labels for each in found.values() if each.labels is not None])
         return LayoutExploration(
             [labelled(each, self._gamma, self._settings.most_labels) for each in found.values()],

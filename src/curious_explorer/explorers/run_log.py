@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from curious_explorer.arrays import Floats
+from curious_explorer.callbacks.events import BATCH, EXPLORE, tell
 from curious_explorer.explorers.exploration import MOST_POLICIES, uniform_policy
 from curious_explorer.learners.optimizer import OptimizerResult, Watch, learning_curve
 from curious_explorer.worlds.policies import frozen
@@ -56,12 +57,13 @@ class RunLog:
         if not always and self.samples < self._next_call:
             return
         self._next_call = self.samples + max(1, int(WATCH_GROWTH * self.samples))
+        numbers: dict[str, float] = {}
         if self._new_episodes:
             self._episodes += self._new_episodes
             self._curve.append((self.samples, self._returned / self._new_episodes, self._episodes))
+            numbers = {"return": self._curve[-1][1], "episodes": self._episodes}
             self._new_episodes, self._returned = 0, 0.0
-        if self._watch is not None:
-            self._watch(policy(), self.samples)
+        tell(self._watch, BATCH, EXPLORE, self.samples, numbers, policy)
 
     def close(self, policy: Floats) -> OptimizerResult:
         """The result of the run; whoever watches sees it too."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curious_explorer.arrays import Floats
+from curious_explorer.callbacks.events import BATCH, LEARN, tell
 from curious_explorer.compile import compiled
 from curious_explorer.learners.annealed import learn_for_a_round, learn_while_it_pays
 from curious_explorer.learners.moving_starts_world import MovingStartsWorld
@@ -190,7 +191,7 @@ class LearningRun:
         self._curve: list[tuple[int, float, int]] = []
         self._verdicts: Counter[str | None] = Counter()
         self._occupancy: Floats | None = None
-        self._show()
+        tell(watch, BATCH, LEARN, 0, find_policy=lambda: self.policy)
 
     @property
     def left(self) -> int | None:
@@ -228,7 +229,8 @@ class LearningRun:
         improve_critic(self.critic, batch, self._memory)
         self._occupancy = batch.occupancy / batch.occupancy.sum()
         self._curve.append((self.used, float(batch.returns.mean()), self._episodes))
-        self._show()
+        numbers = {"return": self._curve[-1][1], "episodes": self._episodes}
+        tell(self._watch, BATCH, LEARN, self.used, numbers, lambda: self.policy)
         return batch
 
     def pause(self, measured: Measured | None = None) -> Pause:
@@ -255,8 +257,8 @@ class LearningRun:
 
     def result(self, policy: Floats | None = None) -> OptimizerResult:
         """The account, with the policy as it is now or with a better one."""
-        if policy is not None and self._watch is not None:
-            self._watch(policy, self.used)
+        if policy is not None:
+            tell(self._watch, BATCH, LEARN, self.used, find_policy=lambda: policy)
         return OptimizerResult(
             policy=frozen(self.policy if policy is None else policy),
             samples=self.used,
@@ -264,10 +266,6 @@ class LearningRun:
             occupancy=self._occupancy,
             **tally(self._verdicts),
         )
-
-    def _show(self) -> None:
-        if self._watch is not None:
-            self._watch(self.policy, self.used)
 
 
 def default_horizon(gamma: float) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curious_explorer.arrays import Floats
+from curious_explorer.callbacks.events import EVALUATION, LEARN, tell
 from curious_explorer.learners.actor_critic import ActorCritic, default_horizon
 from curious_explorer.learners.moving_starts_world import MovingStartsWorld
 from curious_explorer.learners.optimizer import (
@@ -50,7 +51,8 @@ def improve(
         budget: the most steps to learn with, roll-ins included; the optimizer's own default if None.
         evaluation_episodes: episodes from the start that measure the result, as ``result.evaluation``. Their steps are
             counted by the world and reported there, beside the budget. Zero leaves the measurement out.
-        watch: called with the policy and the steps so far, whenever there is a new policy.
+        watch: called with the policy and the steps so far, whenever there is a new policy; or a `Callback`, which is
+            told more of every batch, and of the measurement.
         starts: "adaptive": episodes begin near the reward and move back as they are learned, where the reset model has
             counts (from `Frontier` and other explorers that count), for optimizers that learn from batches of episodes
             (`TRPO`, `Reinforce`); else, and with "mixture", in the reset model as it is weighed. "spread" and
@@ -74,7 +76,10 @@ def improve(
     check_learned(learned, world.samples - before, budget)
     if evaluation_episodes == 0:
         return learned
-    return replace(learned, evaluation=measure_value(world, learned.policy, gamma=gamma, episodes=evaluation_episodes))
+    measured = measure_value(world, learned.policy, gamma=gamma, episodes=evaluation_episodes)
+    numbers = {"value": measured.value, "standard_error": measured.standard_error}
+    tell(watch, EVALUATION, LEARN, learned.samples, numbers, lambda: learned.policy)
+    return replace(learned, evaluation=measured)
 
 
 def _place(

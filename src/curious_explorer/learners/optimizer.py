@@ -6,6 +6,7 @@ An optimizer touches the world through `World` alone: it restarts (by the reset 
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from curious_explorer.worlds.world import World
 
 Result = TypeVar("Result")
 Watch = Callable[[KnownPolicy, int], None]
-"""Sees a policy and the samples used so far."""
+"""Sees a policy and the samples used so far; a `Callback` is one, and sees more."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,15 @@ def check_optimizer(optimizer: object) -> None:
         raise ValueError(f"optimizer is the class {optimizer.__name__}, expected an object: {optimizer.__name__}(...)")
     if not callable(optimizer):
         raise ValueError(f"optimizer is {optimizer!r}, expected TRPO(), Reinforce() or a function with their signature")
+
+
+def can_be_watched(optimizer: Optimizer) -> bool:
+    """Whether an optimizer takes ``watch``, which a function need not."""
+    try:
+        taken = inspect.signature(optimizer).parameters
+    except (TypeError, ValueError):
+        return False
+    return "watch" in taken or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
 
 
 def check_learned(learned: object, samples: int, budget: int | None) -> None:

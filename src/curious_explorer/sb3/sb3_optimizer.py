@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from curious_explorer.callbacks.events import BATCH, LEARN, tell
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
@@ -184,7 +185,8 @@ class SB3:
                 def show() -> None:
                     if watch is not None and watched[-1] != meter.taken:
                         watched.append(meter.taken)
-                        watch(policy(), meter.taken)
+                        numbers = {"return": log.curve[-1][1], "episodes": log.curve[-1][2]} if log.curve else {}
+                        tell(watch, BATCH, LEARN, meter.taken, numbers, policy)
 
                 log = RolloutLog(meter, episodes, fresh=self.algorithm not in EPISODES_GO_ON, watch=show)
                 with suppress(BudgetSpent):

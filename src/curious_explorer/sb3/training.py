@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curious_explorer.callbacks.events import BATCH, EVALUATION, TRAIN, Callback, tell
 from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.agents import Agent, play_episodes
 from curious_explorer.gym.cells import Env
@@ -65,8 +66,6 @@ class Evaluated(NamedTuple):
     mean_length: float
 
 
-Watch = Callable[[int, int, Evaluated | None], None]
-"""Told the samples, the learning steps and the last evaluation."""
 Until = Callable[[Sequence[Evaluated]], bool]
 """Asked, of all evaluations so far, whether the training may end here."""
 
@@ -91,7 +90,7 @@ def train_into(
     reset_model: ResetModel | None = None,
     *,
     tensorboard: str | Path | None = None,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
     until: Until | None = None,
     callback: Any = None,
     watched: Callable[[Env], Env] | None = None,
@@ -103,7 +102,7 @@ def train_into(
         settings: what to train.
         reset_model: where episodes begin; the environment's own start if None.
         tensorboard: a folder for TensorBoard's logs.
-        watch: called whenever something was learned.
+        watch: told of every stretch of learning, and of every evaluation.
         until: asked after every evaluation whether that is enough.
         callback: of Stable-Baselines3, told of every step; one that stops the learning ends the training.
         watched: put around every environment that is learned in.
@@ -123,9 +122,7 @@ def train_into(
             warm = None
             if saved is None and reset_model is not None and settings.starts_warm(reset_model):
                 warm = _warm_start(learner, settings, reset_model)
-            evaluations = _go_on(
-                learner, settings, path, saved, watch or (lambda *_: None), until or (lambda evaluations: False)
-            )
+            evaluations = _go_on(learner, settings, path, saved, watch, until or (lambda evaluations: False))
             network, policy = learner.network_policy(), None
             if network is not None:
                 policy = write_atomically(path / POLICY_FILE, network.encode())
@@ -154,7 +151,7 @@ def _go_on(
     settings: TrainingSettings,
     path: Path,
     saved: tuple[State, list[Evaluated]] | None,
-    watch: Watch,
+    watch: Callback | None,
     until: Until,
 ) -> list[Evaluated]:
     """Learn from where the training stands to its last sample; returns all evaluations."""
@@ -166,7 +163,7 @@ def _go_on(
         _restore(learner, path, saved[0])
         evaluations = saved[1]
         write_evaluations(path, evaluations)  # a training that was killed may not have come to that
-    watch(learner.meter.taken, learner.learning_steps, evaluations[-1])
+    tell(watch, EVALUATION, TRAIN, learner.meter.taken, _numbers(learner, evaluations[-1]))
     enough = True
     while enough and learner.meter.taken < settings.samples and not until(evaluations):
         learner.begin_interval(len(evaluations))
@@ -175,21 +172,26 @@ def _go_on(
         goal = min((learner.meter.taken // interval + 1) * interval, settings.samples)
         while enough and learner.meter.taken < goal:
             enough = learner.learn(goal - learner.meter.taken)
-            watch(learner.meter.taken, learner.learning_steps, None)
+            tell(watch, BATCH, TRAIN, learner.meter.taken, learner.numbers())
         evaluated = _evaluate(learner, settings, evaluations)
-        numbers = {"evaluation/mean_return": evaluated.mean_return, "evaluation/mean_length": evaluated.mean_length}
-        numbers["samples/roll_ins"] = float(evaluated.samples - evaluated.learning_steps)
-        if learner.starts is not None:
-            at = learner.starts.progress
-            numbers |= {
-                "starts/level": at.level,
-                "starts/own_share": at.own_share,
-                "starts/own_success": at.own_success,
-            }
-        learner.log(numbers, evaluated.samples)
+        learner.log(_numbers(learner, evaluated), evaluated.samples)
         save_progress(path, learner.state(), evaluations)
-        watch(learner.meter.taken, learner.learning_steps, evaluated)
+        tell(watch, EVALUATION, TRAIN, learner.meter.taken, _numbers(learner, evaluated))
     return evaluations
+
+
+def _numbers(learner: Learner, evaluated: Evaluated) -> dict[str, float]:
+    """What an evaluation says, and where starts are by then."""
+    numbers = {
+        "evaluation/mean_return": evaluated.mean_return,
+        "evaluation/mean_length": evaluated.mean_length,
+        "samples/learning": float(evaluated.learning_steps),
+        "samples/roll_ins": float(evaluated.samples - evaluated.learning_steps),
+    }
+    if learner.starts is not None:
+        at = learner.starts.progress
+        numbers |= {"starts/level": at.level, "starts/own_share": at.own_share, "starts/own_success": at.own_success}
+    return numbers
 
 
 def _restore(learner: Learner, path: Path, state: State) -> None:

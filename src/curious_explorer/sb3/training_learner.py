@@ -172,6 +172,15 @@ class Learner:
             files["vecnormalize.pkl"] = pickle.dumps(self.normalizer)
         return files
 
+    def numbers(self) -> dict[str, float]:
+        """What the last stretch of learning was like: steps so far, and losses as the algorithm calls them."""
+        learned = {"samples/learning": float(self.learning_steps)}
+        learned["samples/roll_ins"] = float(self.meter.taken - self.learning_steps)
+        for name, value in self.model.logger.name_to_value.items():  # noted since the last line of its log
+            if name.startswith("train/"):
+                learned[name.removeprefix("train/")] = float(value)
+        return learned
+
     def log(self, numbers: dict[str, float], samples: int) -> None:
         """Write to the TensorBoard log."""
         for name, number in numbers.items():

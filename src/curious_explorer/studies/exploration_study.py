@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
+from curious_explorer.callbacks.events import EXPLORE, Callback, part_of
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.environments.id_packages import package_of
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest, holds_results
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.explorers.frontier import Frontier, Progress
+from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
@@ -174,7 +175,7 @@ def explore_into(
     *,
     tell: Callable[[str], None] = lambda text: None,
     progress: bool = True,
-    on_samples: Progress | None = None,
+    watch: Callback | None = None,
 ) -> Explored:
     """Explore and keep everything; a run that was interrupted goes on where it stood.
 
@@ -183,7 +184,7 @@ def explore_into(
         settings: what to explore and how.
         tell: told in a sentence what is going to be done.
         progress: whether to show a progress bar.
-        on_samples: told how far an exploration by counts is.
+        watch: told how far it is.
     """
     target, mdp = Path(folder), settings.table()
     stepping = mdp is None
@@ -239,20 +240,19 @@ def explore_into(
             )
         before = _taken_before(target / ROUNDS, world)
         record = not stepping if settings.record is None else settings.record
+        told = None if watch is None else part_of(watch, EXPLORE, looked)
         growth: list[list[int]] = []
 
         def as_it_grows(samples: int, states: int, first: int | None) -> None:
             growth.append([looked + samples, states])
-            if on_samples is not None:
-                on_samples(looked + samples, states, None if first is None else looked + first)
 
         if isinstance(learner, Frontier):
             exploration = learner.explore(
-                world, gamma=gamma, samples=left, checkpoint=target / ROUNDS, progress=as_it_grows
+                world, gamma=gamma, samples=left, watch=told, checkpoint=target / ROUNDS, progress=as_it_grows
             )
         elif settings.ends_by_itself:
             exploration = explore(
-                world, learner, gamma=gamma, record=record, checkpoint=target / ROUNDS, progress=progress
+                world, learner, gamma=gamma, record=record, watch=told, checkpoint=target / ROUNDS, progress=progress
             )
         else:
             exploration = explore(
@@ -264,6 +264,7 @@ def explore_into(
                 visits=visits,
                 samples=left,
                 record=record,
+                watch=told,
                 checkpoint=target / ROUNDS,
                 progress=progress,
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from curious_explorer.callbacks.events import Callback
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
@@ -32,6 +33,7 @@ class SolveRun:
     settings: SolveSettings
     callback: Any
     """Of Stable-Baselines3."""
+    watch: Callback
     tell: Callable[[str], None]
     progress: Callable[[Progress], None]
     stages: dict[str, Any] = field(default_factory=dict)

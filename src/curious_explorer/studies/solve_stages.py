@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from curious_explorer.callbacks.events import EXPLORE, part_of
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.gym.cell_names import named_cells
@@ -110,7 +111,14 @@ def explore(run: SolveRun, look: TaskLook) -> Exploration:
 
     looked = world.samples  # what finding the cells took is part of the exploration
     explorer = Frontier(after_reward=AFTER_REWARD, least_after_reward=run.budget.least_after_reward)
-    exploration = explorer.explore(world, gamma=0.99, samples=given - looked, checkpoint=folder, progress=progress)
+    exploration = explorer.explore(
+        world,
+        gamma=0.99,
+        samples=given - looked,
+        watch=part_of(run.watch, EXPLORE, looked),
+        checkpoint=folder,
+        progress=progress,
+    )
     exploration.reset_model.save(run.folder / RESETS)
     met = len(exploration.model) if isinstance(exploration.model, GrowingModel) else 0
     first = None if exploration.first_reward is None else looked + exploration.first_reward

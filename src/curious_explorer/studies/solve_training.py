@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events, part_of
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
@@ -32,13 +33,13 @@ def train_for(
     if log is not None and noted.is_file() and (run.folder / name / CHECKPOINT_FILE).is_file():
         log.restore(read_json(noted, LOG, {"log"})["log"])
 
-    def watch(taken: int, learning_steps: int, evaluated: Evaluated | None) -> None:
+    def show(event: Event) -> None:
         nonlocal said
-        if evaluated is not None:
-            said = f"return {evaluated.mean_return:.3g}"
+        if event.kind == EVALUATION:
+            said = f"return {event.numbers['evaluation/mean_return']:.3g}"
             if log is not None:
                 write_json(noted, LOG, {"log": log.state()})
-        run.progress(Progress(stage, used + taken, said))
+        run.progress(Progress(stage, used + event.samples, said))
 
     given = run.budget.for_learning(run.settings.samples - used)
     assert settings.evaluate_every is not None
@@ -57,7 +58,7 @@ def train_for(
         settings,
         resets,
         tensorboard=_logs(run, name),
-        watch=watch,
+        watch=Callbacks(on_events(show), part_of(run.watch, name, 0)),
         until=until,
         callback=run.callback,
         watched=None if log is None else log.around,

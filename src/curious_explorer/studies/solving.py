@@ -32,6 +32,7 @@ from typing import Any
 
 from gymnasium import spaces
 
+from curious_explorer.callbacks.events import Callback, Callbacks
 from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.agents import Agent
@@ -96,6 +97,7 @@ def solve_task(
     cells: str | None = None,
     layout: int | None = None,
     callback: Any = None,
+    watch: Callback | None = None,
     tell: Callable[[str], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solved:
@@ -111,6 +113,7 @@ def solve_task(
         cells: by name; chosen by themselves by default.
         layout: the layout of every episode, where resets draw layouts; the seed's by default.
         callback: of Stable-Baselines3, told of every step of learning.
+        watch: told of every stretch of exploring and learning, and of every evaluation.
         tell: told in a sentence what was found and what comes next.
         progress: told how far it is.
     """
@@ -129,6 +132,7 @@ def solve_task(
         folder=folder,
         settings=settings,
         callback=callback,
+        watch=watch or Callbacks(),
         tell=tell or (lambda text: None),
         progress=progress or (lambda now: None),
     )
