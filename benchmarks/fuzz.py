@@ -1,12 +1,13 @@
 """``python -m benchmarks.fuzz --inputs N``: damaged files of every format that is read, and what reading them did.
 
 Every input is refused with the one error of its format, or read as what was written (or, where its checksums were put
-in order, as anything valid). A *finding* is anything else: another exception, another content without a word, a hang of
-more than five seconds, memory of more than three times the folder and a constant, or a process that died. Findings go
-to the corpus (``--corpus``), which every later run and the tests read first.
+in order, as anything valid). A *finding* is anything else: another exception, another content without a word, files of
+two runs read as one, a hang of more than five seconds, memory of more than three times the folder and a constant, or a
+process that died. Findings go to the corpus (``--corpus``), which every later run and the tests read first.
 
-Inputs are numbered: the same number is the same input in the same tree. Workers read in processes of their own, so that
-a death is a finding and not the end.
+Inputs are numbered: the same number is the same input in the same tree, so that ranges of them (``--first``) can be
+read on several machines; ``--report FILE`` keeps the counts, and ``--reports FILE ...`` adds them up. ``--seconds``
+ends a run when its time is over. Workers read in processes of their own, so that a death is a finding and not the end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import base64
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import sys
@@ -23,8 +25,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.fuzz_files import BY_NAME
 from benchmarks.fuzz_inputs import Format, Input, damaged, digest, formats, lay_out
@@ -32,10 +35,12 @@ from benchmarks.fuzz_inputs import Format, Input, damaged, digest, formats, lay_
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "data" / "fuzz"
 LONGEST = 5.0
 MEMORY_FACTOR, MEMORY_MORE = 3, 64 << 20
-PORTION = 2_000
+PORTION = 10_000
 """Inputs of one process."""
-OUTCOMES = ("refused", "same", "valid", "foreign", "silent", "hang", "memory", "died")
+OUTCOMES = ("refused", "same", "valid", "foreign", "silent", "mixed", "hang", "memory", "died")
 FINDINGS = OUTCOMES[3:]
+SEED_RANGE = 10**12
+"""Numbers of one seed."""
 
 
 class TooLongError(BaseException):
@@ -46,79 +51,149 @@ def _stop(*_: object) -> None:
     raise TooLongError
 
 
+# How much memory reading takes -------------------------------------------------------------------------------------
+
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+_PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
+
+
+def reset_peak() -> int:
+    """Begin to measure; returns the most memory that the process has had, since then where that can be asked."""
+    with suppress(OSError):  # on another system what an input takes is hidden by whatever took more before
+        _CLEAR.write_bytes(b"5")
+    return peak_memory()
+
+
 def peak_memory() -> int:
-    """The most memory that this process has had, in bytes."""
+    """The most memory that this process has had since `reset_peak`, in bytes."""
+    try:
+        found = _PEAK.search(_STATUS.read_bytes())
+    except OSError:
+        found = None
+    if found is not None:
+        return int(found[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def judge(given: Input, format: Format, folder: Path, expected: str) -> tuple[str, str]:
-    """Read a damaged folder: the outcome, and in words what happened."""
-    held = sum(map(len, format.files.values())) + len(given.content or b"")
-    before = peak_memory()
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
-    try:
+# One input ---------------------------------------------------------------------------------------------------------
+
+
+class Judge:
+    """Reads damaged folders of some formats, laid out below a place of its own.
+
+    Args:
+        known: the formats.
+        place: an empty folder.
+    """
+
+    def __init__(self, known: dict[str, Format], place: Path) -> None:
+        self._known, self._place = known, place
+        self._expected, self._other = {}, {}
+        for name, format in known.items():
+            self._expected[name] = self._undamaged(format, format.files)
+            if format.others.keys() == format.files.keys():
+                self._other[name] = self._undamaged(format, format.others)
+            self._undamaged(format, format.files)
+        self._last = dict.fromkeys(known, "")
+        signal.signal(signal.SIGALRM, _stop)
+
+    def _undamaged(self, format: Format, files: dict[str, bytes]) -> str:
+        folder = self._place / format.name
+        for file, content in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(content)
+        return digest(format.read(folder))
+
+    def __call__(self, given: Input) -> tuple[str, str]:
+        """The outcome, and in words what happened."""
+        format, folder = self._known[given.format], self._place / given.format
+        lay_out(given, format, folder, previous=self._last[given.format])
+        self._last[given.format] = given.file
+        held = sum(map(len, format.files.values())) + len(given.content or b"")
+        before = reset_peak()
+        outcome, words = self._read(given, format, folder)
+        taken = peak_memory() - before
+        if outcome not in FINDINGS and taken > MEMORY_FACTOR * held + MEMORY_MORE:
+            return "memory", f"{taken:,} bytes for {held:,}"
+        return outcome, words
+
+    def _read(self, given: Input, format: Format, folder: Path) -> tuple[str, str]:
+        signal.setitimer(signal.ITIMER_REAL, LONGEST)
         try:
-            found = digest(format.read(folder))
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-    except TooLongError:
-        return "hang", f"took more than {LONGEST} seconds"
-    except format.error as error:
-        outcome, words = "refused", str(error)
-    except Exception as error:
-        if (
-            isinstance(error, FileNotFoundError | IsADirectoryError)
-            and given.content is None
-            and format.name in BY_NAME
-        ):
+            try:
+                found = digest(format.read(folder))
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except TooLongError:
+            return "hang", f"took more than {LONGEST} seconds"
+        except format.error as error:
             return "refused", str(error)
-        return "foreign", f"{type(error).__name__}: {error}"
-    else:
-        outcome, words = ("same", "") if found == expected else ("valid", "") if given.sealed else ("silent", "")
-        # A round that is not there yet may be read again as what it was before it.
-        if outcome == "silent" and given.how == "missing":
-            outcome = "valid"
-    taken = peak_memory() - before
-    if taken > MEMORY_FACTOR * held + MEMORY_MORE:
-        return "memory", f"{taken:,} bytes for {held:,}"
-    return outcome, words
+        except (FileNotFoundError, IsADirectoryError) as error:
+            if given.content is None and format.name in BY_NAME:
+                return "refused", str(error)
+            return "foreign", f"{type(error).__name__}: {error}"
+        except Exception as error:
+            return "foreign", f"{type(error).__name__}: {error}"
+        if found == self._expected[given.format]:
+            return "same", ""
+        if given.sealed:
+            return "valid", ""
+        if given.how == "missing":  # a round that is not there yet: what was before it
+            return "valid", ""
+        if given.how == "of another run":
+            whole = len(format.files) == 1 or found == self._other.get(given.format) or _is_time(given.file)
+            return ("valid" if whole else "mixed"), ""
+        return "silent", ""
 
 
-def read_all(inputs: Iterable[Input], known: dict[str, Format], place: Path) -> Iterator[tuple[Input, str, str]]:
+def _is_time(file: str) -> bool:
+    """Whether a file holds seconds of the clock alone, which belong to no run."""
+    return file.endswith(".time.json")
+
+
+def read_all(inputs: Iterable[Input], known: dict[str, Format]) -> Iterator[tuple[Input, str, str]]:
     """Read inputs one after the other: each, its outcome, and what happened."""
-    signal.signal(signal.SIGALRM, _stop)
-    for name, format in known.items():
-        for file in format.files:
-            lay_out(Input(name, file, format.files[file], "whole"), format, place / name)
-    expected = {name: digest(format.read(place / name)) for name, format in known.items()}
-    last = dict.fromkeys(known, "")
-    for given in inputs:
-        format, folder = known[given.format], place / given.format
-        lay_out(given, format, folder, previous=last[given.format])
-        last[given.format] = given.file
-        yield given, *judge(given, format, folder, expected[given.format])
+    with tempfile.TemporaryDirectory() as own:
+        judge = Judge(known, Path(own))
+        for given in inputs:
+            yield given, *judge(given)
 
 
 def numbered(known: dict[str, Format], first: int, count: int, seed: int) -> Iterator[Input]:
     """The inputs ``first`` to ``first + count - 1``."""
     names = sorted(known)
     for number in range(first, first + count):
-        yield damaged(known[names[number % len(names)]], seed * 10**12 + number)
+        yield damaged(known[names[number % len(names)]], seed * SEED_RANGE + number)
 
 
-def work(first: int, count: int, seed: int, at: Any, results: Any) -> None:
+# Many inputs -------------------------------------------------------------------------------------------------------
+
+
+class Portion(NamedTuple):
+    """A part of a run, for one process."""
+
+    samples: Path
+    first: int
+    inputs: int
+    seed: int
+    deadline: float
+    """On the clock of all processes (`time.time`)."""
+
+
+def work(portion: Portion, at: Any, results: Any) -> None:
     """Read inputs in a process of their own."""
     tally: Counter[tuple[str, str]] = Counter()
     found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
-        known = formats(Path(place))
-        outcomes = read_all(numbered(known, first, count, seed), known, Path(place))
-        for number, (given, outcome, words) in enumerate(outcomes, first):
-            at.value = number + 1
-            tally[given.format, outcome] += 1
-            if outcome in FINDINGS:
-                found.append({"number": number, "outcome": outcome, "words": words[:300], **as_json(given)})
+    known = formats(portion.samples, write=False)
+    outcomes = read_all(numbered(known, portion.first, portion.inputs, portion.seed), known)
+    for number, (given, outcome, words) in enumerate(outcomes, portion.first):
+        at.value = number + 1
+        tally[given.format, outcome] += 1
+        if outcome in FINDINGS:
+            found.append({"number": number, "outcome": outcome, "words": words[:300], **as_json(given)})
+        if time.time() > portion.deadline:
+            break
     results.put((dict(tally), found))
 
 
@@ -139,55 +214,98 @@ def corpus(folder: Path = CORPUS) -> list[Input]:
     return [from_json(json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
 
 
-def run(inputs: int, seed: int, workers: int, first: int = 0) -> tuple[Counter[tuple[str, str]], list[dict[str, Any]]]:
+def run(
+    inputs: int, seed: int, workers: int, first: int = 0, seconds: float = float("inf")
+) -> tuple[Counter[tuple[str, str]], list[dict[str, Any]]]:
     """Read so many inputs: how many had each outcome, by format, and what was found."""
     context = multiprocessing.get_context("spawn")
     tally: Counter[tuple[str, str]] = Counter()
     found: list[dict[str, Any]] = []
-    left = [(begin, min(PORTION, first + inputs - begin)) for begin in range(first, first + inputs, PORTION)]
-    running: list[tuple[Any, Any, Any, int, int]] = []
-    while left or running:
-        while left and len(running) < workers:
-            begin, count = left.pop(0)
-            at, results = context.Value("q", begin), context.SimpleQueue()
-            process = context.Process(target=work, args=(begin, count, seed, at, results))
-            process.start()
-            running.append((process, at, results, begin, count))
-        for entry in list(running):
-            process, at, results, begin, count = entry
-            if results.empty() and process.is_alive():
-                continue
-            running.remove(entry)
-            if not results.empty():
-                part, more = results.get()
-                tally.update(part)
-                found += more
-            else:
-                tally["?", "died"] += 1
-                found.append({"number": at.value, "outcome": "died", "words": f"exit code {process.exitcode}"})
-                rest = begin + count - at.value - 1
-                if rest > 0:
-                    left.insert(0, (at.value + 1, rest))
-            process.join()
-        time.sleep(0.05)
+    running: list[tuple[Any, Any, Any, Portion]] = []
+    with tempfile.TemporaryDirectory() as samples:
+        formats(Path(samples))
+        deadline = time.time() + seconds
+        left = [
+            Portion(Path(samples), begin, min(PORTION, first + inputs - begin), seed, deadline)
+            for begin in range(first, first + inputs, PORTION)
+        ]
+        while left or running:
+            while left and len(running) < workers:
+                portion = left.pop(0)
+                if time.time() > deadline:
+                    continue
+                at, results = context.Value("q", portion.first), context.SimpleQueue()
+                process = context.Process(target=work, args=(portion, at, results))
+                process.start()
+                running.append((process, at, results, portion))
+            for entry in list(running):
+                process, at, results, portion = entry
+                if results.empty() and process.is_alive():
+                    continue
+                running.remove(entry)
+                if not results.empty():
+                    part, more = results.get()
+                    tally.update(part)
+                    found += more
+                else:
+                    tally["?", "died"] += 1
+                    found.append({"number": at.value, "outcome": "died", "words": f"exit code {process.exitcode}"})
+                    rest = portion.first + portion.inputs - at.value - 1
+                    if rest > 0:
+                        left.insert(0, portion._replace(first=at.value + 1, inputs=rest))
+                process.join()
+            time.sleep(0.05)
+    return tally, found
+
+
+def table(tally: Counter[tuple[str, str]]) -> str:
+    """The counts, a line for each format."""
+    names = sorted({name for name, _ in tally})
+    rows = [(name, [tally[name, outcome] for outcome in OUTCOMES]) for name in names]
+    rows.append(("all", [sum(counts) for counts in zip(*(counts for _, counts in rows), strict=True)]))
+    head = f"{'format':22}" + "".join(f"{outcome:>10}" for outcome in OUTCOMES)
+    return "\n".join([head, *(f"{name:22}" + "".join(f"{count:>10,}" for count in counts) for name, counts in rows)])
+
+
+def write_report(path: Path, tally: Counter[tuple[str, str]], found: list[dict[str, Any]]) -> None:
+    """Keep counts and findings as JSON."""
+    counts = [[name, outcome, count] for (name, outcome), count in sorted(tally.items())]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"counts": counts, "findings": found}, indent=1) + "\n")
+
+
+def add_reports(paths: Iterable[Path]) -> tuple[Counter[tuple[str, str]], list[dict[str, Any]]]:
+    """What several runs came to."""
+    tally: Counter[tuple[str, str]] = Counter()
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        report = json.loads(path.read_text())
+        tally.update({(name, outcome): count for name, outcome, count in report["counts"]})
+        found += report["findings"]
     return tally, found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many, whatever is left")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="where findings are kept")
+    parser.add_argument("--report", type=Path, help="keep the counts and the findings in this file")
+    parser.add_argument("--reports", type=Path, nargs="+", help="run nothing; add up what these files hold")
     options = parser.parse_args()
     began = time.perf_counter()
-    tally, found = run(options.inputs, options.seed, options.workers)
-    print(f"{'format':22}" + "".join(f"{outcome:>10}" for outcome in OUTCOMES))
-    for name in sorted({name for name, _ in tally}):
-        print(f"{name:22}" + "".join(f"{tally[name, outcome]:>10,}" for outcome in OUTCOMES))
-    total = {outcome: sum(count for (_, each), count in tally.items() if each == outcome) for outcome in OUTCOMES}
-    print(f"{'all':22}" + "".join(f"{total[outcome]:>10,}" for outcome in OUTCOMES))
-    print(f"{sum(total.values()):,} inputs in {time.perf_counter() - began:,.0f} seconds, seed {options.seed}")
+    if options.reports:
+        tally, found = add_reports(options.reports)
+    else:
+        tally, found = run(options.inputs, options.seed, options.workers, options.first, options.seconds)
+        seconds = time.perf_counter() - began
+        print(f"{sum(tally.values()):,} inputs from {options.first:,} on, seed {options.seed}, in {seconds:,.0f} s")
+    print(table(tally))
+    if options.report is not None:
+        write_report(options.report, tally, found)
     options.corpus.mkdir(parents=True, exist_ok=True)
     for each in found:
         print(f"{each['outcome']}: input {each['number']}, {each.get('format')}, {each.get('how')}: {each['words']}")

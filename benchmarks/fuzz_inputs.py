@@ -1,8 +1,9 @@
 """Files that are read, ways to damage them, for `benchmarks.fuzz`, and what was read as a digest.
 
 A mutation changes bytes (bits, truncation, moved or zeroed spans), the structure (JSON: other types, sizes, swapped,
-missing and double members; archives: swapped and changed arrays, claims of type and shape), or what kind of file it is
-(links, pipes, folders, nothing). Half of the structural ones are *sealed*: their checksums are put in order, as by an
+missing and double members; archives: swapped and changed arrays, claims of type and shape), what kind of file it is
+(links, pipes, folders, nothing), or puts another file in its place: one of the same folder, or that of another run of
+the same shapes. Half of the structural ones are *sealed*: their checksums are put in order, as by an
 enemy, so that what lies behind the checksums is reached too. Unsealed ones may not be read as anything else than what
 was written; sealed ones may, if it is valid.
 """
@@ -60,6 +61,8 @@ class Format(NamedTuple):
     name: str
     files: dict[str, bytes]
     """By their path in the folder."""
+    others: dict[str, bytes]
+    """The same files of another run, where both have them."""
     read: Callable[[Path], Any]
     error: type[Exception] | tuple[type[Exception], ...]
 
@@ -75,15 +78,20 @@ class Input(NamedTuple):
     sealed: bool = False
 
 
-def formats(folder: Path) -> dict[str, Format]:
-    """Small files of every format, just written by this library in a folder."""
-    write_samples(folder)
+def formats(folder: Path, *, write: bool = True) -> dict[str, Format]:
+    """Small files of every format, written by this library in a folder, or found there."""
+    if write:
+        for seed in (0, 1):
+            write_samples(folder / f"run-{seed}", seed=seed)
     found = {}
     for name, (read, error) in LOADERS.items():
-        place = folder / name
-        files = {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
-        found[name] = Format(name, files, read, error)
+        files, others = (_contents(folder / f"run-{seed}" / name) for seed in (0, 1))
+        found[name] = Format(name, files, {path: others[path] for path in files if path in others}, read, error)
     return found
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def digest(value: Any) -> str:
@@ -121,6 +129,8 @@ def damaged(format: Format, seed: int) -> Input:
     kinds: list[Callable[[random.Random, bytes], tuple[bytes, str]]] = [_bits, _spans, _truncated]
     if rng.random() < 0.03:
         return Input(format.name, file, None, rng.choice(["missing", "link", "link to nothing", "pipe", "folder"]))
+    if rng.random() < 0.05:
+        return _exchanged(rng, format, file)
     if file.endswith((".json", ".npz", ".safetensors")) and rng.random() < 0.7:
         sealed = rng.random() < 0.5
         change = {".json": _json, ".npz": _archive, ".safetensors": _tensors}[Path(file).suffix]
@@ -166,6 +176,14 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _exchanged(rng: random.Random, format: Format, file: str) -> Input:
+    """Another file in the place of one."""
+    if file in format.others and rng.random() < 0.5:
+        return Input(format.name, file, format.others[file], "of another run")
+    other = rng.choice(sorted(format.files))
+    return Input(format.name, file, format.files[other], f"in its place {other}")
 
 
 # Bytes -------------------------------------------------------------------------------------------------------------
@@ -233,7 +251,7 @@ def _changed(rng: random.Random, value: Any) -> tuple[Any, str]:
     parent, key = rng.choice(places)
     how = rng.choice(["odd", "odd", "number", "remove", "add", "swap", "nested"])
     old = parent[key]
-    if how == "number" and isinstance(old, int | float) and not isinstance(old, bool):
+    if how == "number" and isinstance(old, int | float) and not isinstance(old, bool) and abs(old) < 10**100:
         parent[key] = rng.choice([old + 1, -old, old * 1_000_003, float(old), old - 1, old / 3])
     elif how == "remove":
         del parent[key]

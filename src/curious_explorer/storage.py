@@ -198,9 +198,12 @@ def checksum_of(header: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def check_header(given: Any, kind: Format, keys: set[str], *, by_hand: bool = False) -> dict[str, Any]:
+def check_header(
+    given: Any, kind: Format, keys: set[str], *, by_hand: bool = False, since: Mapping[str, int] | None = None
+) -> dict[str, Any]:
     """The header as a dictionary with exactly these keys besides format, version and checksum, which is checked.
 
+    ``since`` names the keys that older versions of the format do not have, each with the first version that has it.
     ``by_hand`` says that people may write such files, without a checksum; whoever reads one checks it with
     `check_checksum` when all else was found right, which says more.
     """
@@ -218,6 +221,7 @@ def check_header(given: Any, kind: Format, keys: set[str], *, by_hand: bool = Fa
             f"its version is {version}, older than {oldest}, which is read here; write it again with this "
             "library, or read it with the release that wrote it"
         )
+    keys = {key for key in keys if version >= (since or {}).get(key, 1)}
     expected = keys if by_hand and CHECKSUM not in given else keys | {CHECKSUM}
     missing, unknown = expected - given.keys(), given.keys() - expected - {"format", "version"}
     if missing or unknown:
@@ -252,9 +256,11 @@ def write_json(path: str | Path, kind: Format, content: Mapping[str, Any]) -> Pa
     return write_atomically(path, json.dumps(kind.header(content), indent=2, allow_nan=False) + "\n")
 
 
-def read_json(path: str | Path, kind: Format, keys: set[str]) -> dict[str, Any]:
-    """Read what `write_json` wrote, with exactly these keys besides format, version and checksum."""
-    return check_header(parse_strictly(read_plain(path)), kind, keys)
+def read_json(
+    path: str | Path, kind: Format, keys: set[str], *, since: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Read what `write_json` wrote, with exactly these keys besides those of `check_header`."""
+    return check_header(parse_strictly(read_plain(path)), kind, keys, since=since)
 
 
 def parse_strictly(content: bytes) -> Any:

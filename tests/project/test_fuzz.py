@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
 from benchmarks.fuzz import FINDINGS, as_json, corpus, from_json, numbered, read_all
-from benchmarks.fuzz_inputs import Format, formats
+from benchmarks.fuzz_inputs import Format, Input, formats
 
 INPUTS, SEED = 660, 20
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Format], Path]:
-    folder = tmp_path_factory.mktemp("formats")
-    return formats(folder), folder
+def known(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Format]:
+    return formats(tmp_path_factory.mktemp("formats"))
 
 
-def test_damaged_files_are_refused_or_do_no_harm(known: tuple[dict[str, Format], Path]) -> None:
-    made, folder = known
-    outcomes = list(read_all(numbered(made, 0, INPUTS, SEED), made, folder))
+def test_damaged_files_are_refused_or_do_no_harm(known: dict[str, Format]) -> None:
+    outcomes = list(read_all(numbered(known, 0, INPUTS, SEED), known))
     found = [(given.format, given.file, given.how, words) for given, outcome, words in outcomes if outcome in FINDINGS]
     assert found == []
-    assert {given.format for given, outcome, _ in outcomes if outcome == "refused"} == set(made)
+    assert {given.format for given, outcome, _ in outcomes if outcome == "refused"} == set(known)
 
 
-def test_what_was_found_stays_found(known: tuple[dict[str, Format], Path]) -> None:
-    made, folder = known
-    inputs = [given for given in corpus() if given.format in made]
-    assert [outcome for _, outcome, _ in read_all(inputs, made, folder) if outcome in FINDINGS] == []
+def test_files_of_another_run_are_not_read_as_part_of_this_one(known: dict[str, Format]) -> None:
+    inputs = [
+        Input(name, file, content, "of another run")
+        for name, format in known.items()
+        for file, content in format.others.items()
+    ]
+    outcomes = {(given.format, given.file): outcome for given, outcome, _ in read_all(inputs, known)}
+    assert [place for place, outcome in outcomes.items() if outcome in FINDINGS] == []
+    assert outcomes["solved", "stages.json"] == outcomes["rounds", "round-0001.npz"] == "refused"
 
 
-def test_the_corpus_comes_back(known: tuple[dict[str, Format], Path]) -> None:
-    for given in numbered(known[0], 0, 30, 1):
+def test_what_was_found_stays_found(known: dict[str, Format]) -> None:
+    inputs = [given for given in corpus() if given.format in known]
+    assert [outcome for _, outcome, _ in read_all(inputs, known) if outcome in FINDINGS] == []
+
+
+def test_the_corpus_comes_back(known: dict[str, Format]) -> None:
+    for given in numbered(known, 0, 30, 1):
         assert from_json(as_json(given)) == given

@@ -220,11 +220,14 @@ def _decode_round(archive: Archive, number: int, shape: tuple[int, int]) -> Roun
         reward = archive.array("seen_reward", "<f8", None)
         seen = TransitionCounts(state, action, next_state, times, reward)
     occupancy = archive.array("occupancy", "<f8", shape[:1]) if "occupancy" in archive.arrays else None
+    visited = np.array(archive.array("visited", "<f8", shape[:1]))
+    if not (np.isfinite(visited).all() and (visited >= 0.0).all() and visited.any()):
+        raise ValueError("visited must be shares of visits: finite, not negative, and not all zero")
     return Round(
         number=number,
         threshold=float(header["threshold"]),
         policy=_decode_policy("policy", archive, shape),
-        visited=np.array(archive.array("visited", "<f8", shape[:1])),
+        visited=visited,
         poorly_visited=np.array(archive.array("poorly_visited", "|b1", shape[:1])),
         learned_policy=_decode_policy("learned_policy", archive, shape),
         **{name: check_size(header, name, least=0) for name in _COUNTS},

@@ -418,7 +418,9 @@ def open_explored(
     function = None if cell_function is None else named_function(cell_function)
     resets = ResetModel.load(source / RESETS, cell_function=function)
     made = Discretisation.of_reset_model(resets)
-    name = run.settings()["environment"] if environment is None else environment
+    name = run.settings().get("environment") if environment is None else environment
+    if not isinstance(name, str):
+        raise CheckpointError(f"{source / ENVIRONMENT_FILE} names no environment; it is of another run")
     world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed)
     resets.check_world(world)
     return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})

@@ -15,9 +15,8 @@ from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.sb3.training import load_trained, training_folder
-from curious_explorer.storage import read_json
 from curious_explorer.studies.solve_files import SETTINGS_FILE as SOLVE_FILE
-from curious_explorer.studies.solve_files import STAGES, STAGES_FILE, chosen_agent, open_agent, solve_folder
+from curious_explorer.studies.solve_files import chosen_agent, kept_stages, open_agent, solve_folder
 from curious_explorer.studies.video_file import video_file
 from curious_explorer.validation import check_count
 
@@ -55,9 +54,7 @@ def environment_of(folder: str | Path, **arguments: Any) -> Env:
     path = Path(folder)
     if (path / SOLVE_FILE).is_file():
         settings = solve_folder(path).settings()
-        layout = None
-        if (path / STAGES_FILE).is_file():
-            layout = read_json(path / STAGES_FILE, STAGES, {"stages"})["stages"].get("layout", {}).get("layout")
+        layout = (kept_stages(path) or {}).get("layout", {}).get("layout")
     else:
         settings = training_folder(path).settings()
         layout = settings.get("layout")

@@ -15,6 +15,7 @@ from curious_explorer.studies.solve_files import (
     PLAIN,
     SUMMARY,
     SUMMARY_FILE,
+    keep,
     open_agent,
 )
 from curious_explorer.studies.solve_report import write_report
@@ -49,8 +50,8 @@ def choose(run: SolveRun, look: TaskLook) -> None:
         run.progress(Progress("choosing", run.used + steps, f"{candidate_words(candidate)}: {worth[1]:.3g}"))
         if best is None or worth > best:
             best, chosen = worth, candidate
+    keep(run.folder, AGENT_FILE, AGENT, "agent", chosen)  # before the stage counts as done
     run.keep("choose", {"samples": steps, "agent": chosen, "measured": measured})
-    write_json(run.folder / AGENT_FILE, AGENT, {"agent": chosen})
 
 
 def _candidates(run: SolveRun) -> list[dict[str, Any]]:

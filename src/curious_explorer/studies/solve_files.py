@@ -1,7 +1,12 @@
-"""What a run of `solve` has on disk, and the agent that it describes; see `solving` for the files."""
+"""What a run of `solve` has on disk, and the agent that it describes; see `solving` for the files.
+
+What is kept of stages, of rewards met and of the choice carries the digest of the run's settings, so that a file of
+another run is refused.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +18,12 @@ from curious_explorer.gym.agents import Agent, CellAgent
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.sb3.training import load_trained
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, read_json, reading
+from curious_explorer.storage import Format, read_json, reading, write_json
 
-SOLVE, STAGES = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-stages", 1)
-AGENT, SUMMARY = Format("curious-explorer/agent", 1), Format("curious-explorer/solve-summary", 1)
-LOG = Format("curious-explorer/rewards-met", 1)
+SOLVE, SUMMARY = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-summary", 1)
+STAGES = Format("curious-explorer/solve-stages", 2, oldest=1)
+AGENT = Format("curious-explorer/agent", 2, oldest=1)
+LOG = Format("curious-explorer/rewards-met", 2, oldest=1)
 SETTINGS_FILE, STAGES_FILE, AGENT_FILE, SUMMARY_FILE = "solve.json", "stages.json", "agent.json", "summary.json"
 PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "reset_model"
 
@@ -25,6 +31,36 @@ PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "rese
 def solve_folder(path: str | Path) -> RunFolder:
     """The folder of a run."""
     return RunFolder(Path(path), SETTINGS_FILE, SOLVE, "run of solve", StudyError, "choose another --out")
+
+
+def keep(folder: Path, file: str, kind: Format, name: str, content: dict[str, Any]) -> None:
+    """Keep something of a run under this name; read again by `kept`."""
+    write_json(folder / file, kind, {name: content, "settings": solve_folder(folder).digest()})
+
+
+def kept(folder: Path, file: str, kind: Format, name: str) -> dict[str, Any] | None:
+    """What was kept of a run; None if it is not there."""
+    path = folder / file
+    if not os.path.lexists(path):
+        return None
+    with reading(path, CheckpointError, "what a run of solve keeps", "delete it, and what came of it is done again"):
+        header = read_json(path, kind, {name, "settings"}, since={"settings": 2})
+        if "settings" in header:
+            solve_folder(folder).check_digest(header["settings"])
+        found = header[name]
+        if not isinstance(found, dict):
+            raise ValueError(f"{name} is {found!r:.200}, expected an object")
+        return found
+
+
+def kept_stages(folder: Path) -> dict[str, Any] | None:
+    """The results of stages that are done, by name; None before the first."""
+    stages = kept(folder, STAGES_FILE, STAGES, "stages")
+    for name, stage in (stages or {}).items():
+        if not isinstance(stage, dict) or type(stage.get("samples", 0)) is not int:
+            words = f"stage {name} is {stage!r:.200}, expected an object whose samples are a whole number"
+            raise CheckpointError(f"{folder / STAGES_FILE} cannot be read: {words}; do the run again in another folder")
+    return stages
 
 
 def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Agent:
@@ -42,9 +78,13 @@ def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Age
 
 def chosen_agent(folder: Path) -> dict[str, Any]:
     """Which agent a run has chosen."""
-    path = folder / AGENT_FILE
-    if not path.is_file():
+    found = kept(folder, AGENT_FILE, AGENT, "agent")
+    if found is None:
         raise CheckpointError(f"{folder} holds a run of solve that has chosen no agent yet; the same command goes on")
-    with reading(path, CheckpointError, "which agent a run of solve chose", "do the run again in another folder"):
-        found: dict[str, Any] = read_json(path, AGENT, {"agent"})["agent"]
-        return found
+    expected: dict[str, type] = {"kind": str, "folder": str}
+    if found.get("kind") != "plan":
+        expected |= {"which": str, "deterministic": bool}
+    if not all(isinstance(found.get(name), kind) for name, kind in expected.items()):
+        words = f"its agent is {found!r:.200}, expected {', '.join(expected)}"
+        raise CheckpointError(f"{folder / AGENT_FILE} cannot be read: {words}; do the run again in another folder")
+    return found

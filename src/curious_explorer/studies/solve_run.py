@@ -11,9 +11,8 @@ from curious_explorer.callbacks.events import Callback
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.storage import read_json, write_json
 from curious_explorer.studies.solve_budget import Budget
-from curious_explorer.studies.solve_files import STAGES, STAGES_FILE
+from curious_explorer.studies.solve_files import STAGES, STAGES_FILE, keep, kept_stages
 from curious_explorer.studies.solve_settings import SolveSettings
 
 
@@ -40,15 +39,14 @@ class SolveRun:
 
     def read_stages(self) -> bool:
         """Take over what an earlier call has kept; returns whether there is anything."""
-        path = self.folder / STAGES_FILE
-        if path.is_file():
-            self.stages = read_json(path, STAGES, {"stages"})["stages"]
-        return path.is_file()
+        found = kept_stages(self.folder)
+        self.stages = found or {}
+        return found is not None
 
     def keep(self, stage: str, result: dict[str, Any]) -> None:
         """Keep the result of a stage."""
         self.stages[stage] = result
-        write_json(self.folder / STAGES_FILE, STAGES, {"stages": self.stages})
+        keep(self.folder, STAGES_FILE, STAGES, "stages", self.stages)
 
     @property
     def used(self) -> int:

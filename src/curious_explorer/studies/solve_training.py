@@ -12,8 +12,7 @@ from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
-from curious_explorer.storage import read_json, write_json
-from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN
+from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN, keep, kept
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.task_look import RewardLog, TaskLook
 
@@ -29,16 +28,18 @@ def train_for(
     settings = training_settings(run, name, look, samples)
     stage = "learning" if name == LEARNING else "plain learning"
     used = run.used - int(run.stages.get("plain", {}).get("samples", 0)) * (name == PLAIN)
-    said, noted = "no evaluation yet", run.folder / f"{name}_rewards.json"
-    if log is not None and noted.is_file() and (run.folder / name / CHECKPOINT_FILE).is_file():
-        log.restore(read_json(noted, LOG, {"log"})["log"])
+    said, noted = "no evaluation yet", f"{name}_rewards.json"
+    if log is not None and (run.folder / name / CHECKPOINT_FILE).is_file():
+        met = kept(run.folder, noted, LOG, "log")
+        if met is not None:
+            log.restore(met)
 
     def show(event: Event) -> None:
         nonlocal said
         if event.kind == EVALUATION:
             said = f"return {event.numbers['evaluation/mean_return']:.3g}"
             if log is not None:
-                write_json(noted, LOG, {"log": log.state()})
+                keep(run.folder, noted, LOG, "log", log.state())
         run.progress(Progress(stage, used + event.samples, said))
 
     given = run.budget.for_learning(run.settings.samples - used)

@@ -33,6 +33,7 @@ from typing import Any
 from gymnasium import spaces
 
 from curious_explorer.callbacks.events import Callback, Callbacks
+from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.agents import Agent
@@ -42,7 +43,7 @@ from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_inputs import num_inputs
 from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.gym.time_limits import time_limit_of
-from curious_explorer.storage import read_json
+from curious_explorer.storage import read_json, reading
 from curious_explorer.studies.solve_choice import choose, evaluate
 from curious_explorer.studies.solve_files import (
     EXPLORATION,
@@ -170,7 +171,9 @@ def _solve(run: SolveRun) -> Solved:
 
 
 def _solved(run: SolveRun) -> Solved:
-    summary = read_json(run.folder / SUMMARY_FILE, SUMMARY, SUMMARY_KEYS)
+    path = run.folder / SUMMARY_FILE
+    with reading(path, CheckpointError, "the summary of a run of solve", "delete it, and it is written again"):
+        summary = read_json(path, SUMMARY, SUMMARY_KEYS)
     return Solved(run.folder, {name: summary[name] for name in summary if name in SUMMARY_KEYS}, run.stages)
 
 
