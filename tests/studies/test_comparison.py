@@ -44,7 +44,7 @@ TINY_COMMAND = [
     "cct/3,dcl/2@9000",
     "--seeds",
     "3",
-    "--budget",
+    "--samples",
     "8000",
 ]
 
@@ -372,7 +372,7 @@ def test_the_command_on_the_page_is_the_same_comparison(settings):
         methods=tuple(given["--methods"].split(",")),
         environments=tuple(given["--environments"].split(",")),
         seeds=int(given["--seeds"]),
-        budget=int(given.get("--budget", 1)),
+        budget=int(given.get("--samples", 1)),
         gamma=float(given.get("--gamma", 0.95)),
     )
     assert again.jobs == Comparison(**settings).jobs

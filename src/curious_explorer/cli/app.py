@@ -41,7 +41,13 @@ def root(
 
 
 app.command(epilog=examples("reproduce", "--quick --out results/quick"))(reproduce)
-app.command(epilog=examples("compare", "--environments dcl/10,cct/10 --budget 1000000"))(compare)
+app.command(
+    epilog=examples(
+        "compare",
+        "--environments dcl/10,cct/10 --samples 1000000",
+        "--environments MiniGrid-DoorKey-6x6-v0 --samples 100000",
+    )
+)(compare)
 _EXPLORING = (
     "MountainCar-v0 --cells 20x20 --out results/car",
     "'FrozenLake-v1?map_name=8x8'",

@@ -21,7 +21,9 @@ from curious_explorer.cli.terminal import (
     chosen_executor,
     interruptible,
     names_in,
+    option,
     say,
+    see_own_modules,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
     from curious_explorer.studies.reproduction import Reproduction
 
 COMPARISON_HELP = "A folder that compare has filled; it becomes a section of the page."
-ENVIRONMENTS_HELP = "Separated by commas; dcl/20@4000000 has a budget of its own."
+ENVIRONMENTS_HELP = (
+    "Separated by commas; dcl/20@4000000 has a budget of its own. Tables of transitions, or any Gymnasium ids."
+)
 FIRST_TIME = "The first run ever compiles for about a minute."
 WITH_RESUME = "the same command with --resume does the rest"
 DONE = "{task.completed}/{task.total}"
@@ -150,9 +154,11 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
 def compare(
     methods: Annotated[str | None, typer.Option(help="Separated by commas; all practical ones by default.")] = None,
     environments: Annotated[str, typer.Option(help=ENVIRONMENTS_HELP)] = "cct/10,dcl/10",
-    seeds: Annotated[int, typer.Option(help="How many seeds: 0, 1, 2, ...")] = 20,
-    budget: Annotated[int, typer.Option(help="Samples (environment steps) that each run may take.")] = 100_000,
-    gamma: Annotated[float, typer.Option(help="The discount.")] = 0.95,
+    seeds: Annotated[int | None, option(help="How many seeds: 0, 1, 2, ... (20; 5 on Gymnasium tasks).")] = None,
+    budget: Annotated[
+        int, typer.Option("--samples", "--budget", help="Steps that each run may take in all, never exceeded.")
+    ] = 100_000,
+    gamma: Annotated[float | None, option(help="The discount on tables: 0.95.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("results/comparison"),
     resume: Resume = False,
     executor: ExecutorOption = None,
@@ -164,20 +170,19 @@ def compare(
         bool, typer.Option("--list", help="Print the known methods and environments, and stop.")
     ] = False,
 ) -> None:
-    """Compare exploration methods at equal sample budgets: table, figures, data and a page to look at."""
+    """Compare exploration methods at equal numbers of samples: table, figures, data and a page to look at."""
     from rich.console import Console
 
-    from curious_explorer.studies.comparison_methods import DEFAULT_METHODS
-    from curious_explorer.studies.comparison_run import Comparison
-    from curious_explorer.studies.comparison_study import PAGE, compare
+    from curious_explorer.studies.comparison_study import PAGE, compare, comparison_of
 
     console = Console()
     if listing:
         _show_names(console)
         return
-    comparison = Comparison(
-        methods=DEFAULT_METHODS if methods is None else names_in(methods),
-        environments=names_in(environments),
+    see_own_modules(environments)
+    comparison = comparison_of(
+        None if methods is None else names_in(methods),
+        names_in(environments),
         seeds=seeds,
         budget=budget,
         gamma=gamma,
@@ -185,8 +190,9 @@ def compare(
     chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     many = len(comparison.jobs)
     console.print(
-        f"{len(comparison.methods)} methods, {len(comparison.budgets)} environments, {seeds} seeds: {many} runs into "
-        f"{out}. {FIRST_TIME}"
+        f"{len(comparison.methods)} methods, {len(comparison.budgets)} environments, {comparison.seeds} seeds: "
+        f"{many} runs into {out}. {FIRST_TIME}",
+        markup=False,
     )
 
     def on_run(run: ComparisonRun, was_there: bool) -> None:
@@ -212,13 +218,19 @@ def _show_names(console: Console) -> None:
     from curious_explorer.registration import ZOO
     from curious_explorer.studies.comparison_methods import METHODS, make_method
     from curious_explorer.studies.comparison_run import repr_of
+    from curious_explorer.studies.task_methods import TASK_METHODS, make_task_method
 
-    table = Table(title="Methods", pad_edge=False)
-    table.add_column("id", no_wrap=True)
-    table.add_column("settings")
-    for name in METHODS:
-        table.add_row(name, repr_of(make_method(name)))
-    console.print(table, markup=False)
+    listed = {
+        "Methods on tables of transitions": {name: repr_of(make_method(name)) for name in METHODS},
+        "Methods on Gymnasium environments": {name: repr_of(make_task_method(name)) for name in TASK_METHODS},
+    }
+    for title, settings in listed.items():
+        table = Table(title=title, pad_edge=False)
+        table.add_column("id", no_wrap=True)
+        table.add_column("settings")
+        for name, words in settings.items():
+            table.add_row(name, words)
+        console.print(table, markup=False)
     reasons = "; ".join(f"{name}: {reason}" for name, reason in WITHOUT_PUBLISHED.items())
     console.print(
         "-published has the constants of the paper. Some methods have no such row, because with them nothing is ever "
@@ -228,8 +240,9 @@ def _show_names(console: Console) -> None:
     )
     sizes = ", ".join(f"{kind}/20" for kind in ZOO)
     console.print(
-        f"Environments: {sizes} (any size); any Gymnasium environment with a table of transitions, such as "
-        "FrozenLake-v1; any MDP file (.json, .npz).",
+        f"Environments with a table: {sizes} (any size); any Gymnasium environment that shows its transitions, such as "
+        "FrozenLake-v1; any MDP file (.json, .npz). Any other Gymnasium id is stepped in, and so is one with a table "
+        "when a method is named that needs none.",
         markup=False,
     )
 
@@ -242,8 +255,9 @@ def _show_comparison(console: Console, results: ComparisonResults) -> None:
 
     table = Table(title="All environments together", pad_edge=False)
     table.add_column("method", no_wrap=True)
-    names = ("final value, of the best\n(IQM, 95% interval)", f"runs that reached\n{TARGET:.0%}", "above it\nafter")
-    for name in (*names, "states\nseen", "seconds\na run"):
+    final = f"final {results.comparison.measure.quantity}, of the best\n(IQM, 95% interval)"
+    seen = ("states\nseen",) if results.comparison.measure.coverage else ()
+    for name in (final, f"runs that reached\n{TARGET:.0%}", "above it\nafter", *seen, "seconds\na run"):
         table.add_column(name, justify="right")
     for method, figures in results.summary["aggregate"].items():
         low, high = figures["iqm_interval"]
@@ -252,7 +266,7 @@ def _show_comparison(console: Console, results: ComparisonResults) -> None:
             f"{figures['iqm']:.3f} [{low:.3f}, {high:.3f}]".replace("[", r"\["),
             f"{figures['reached_target']:.0%}",
             _share(figures["share_above_target"]),
-            f"{figures['coverage']:.0%}",
+            *((_share(figures["coverage"]),) if seen else ()),
             f"{results.seconds(method).mean():.2f}",
         )
     console.print(table)
@@ -262,8 +276,11 @@ def _show_comparison(console: Console, results: ComparisonResults) -> None:
             lambda figures: _share(figures["share_above_target"])
         ),
     }
+    if not results.comparison.measure.coverage:
+        texts = {"Mean return of an episode (over seeds; the worst and the best of them)": _returns} | texts
     for title, text in texts.items():
-        table = Table(title=title, pad_edge=False)
+        say(console, f"\n{title}:")
+        table = Table(pad_edge=False)
         table.add_column("method", no_wrap=True)
         for environment, budget in results.budgets.items():
             table.add_column(f"{environment}\nof {_short(budget)}", justify="right", no_wrap=True)
@@ -278,6 +295,11 @@ def _short(budget: int) -> str:
         if budget >= size:
             return f"{budget / size:g}{letter}"
     return str(budget)
+
+
+def _returns(figures: dict[str, Any]) -> str:
+    found = figures["return"]
+    return f"{found['mean']:.3g} ({found['least']:.3g} to {found['most']:.3g})"
 
 
 def _share(share: float | None) -> str:

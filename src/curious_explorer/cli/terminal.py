@@ -50,10 +50,10 @@ WandbOption = Annotated[str | None, option(help="Project of Weights & Biases to 
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds already.")]
 
 
-def examples(command: str, usual: str) -> str:
+def examples(command: str, *usual: str) -> str:
     """What stands below a command's help: how it is usually called, and three places to run it in."""
     places = ("--workers 4", "--executor ray", "--executor ray --ray-address 10.0.0.5:6379 --resume")
-    return calls(command, usual, *places)
+    return calls(command, *usual, *places)
 
 
 def calls(command: str, *words: str) -> str:

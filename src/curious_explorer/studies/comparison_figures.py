@@ -62,7 +62,7 @@ def draw_curves(results: ComparisonResults) -> Figure:
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
         ax.set_title(environment, fontsize=8.5, loc="left", parse_math=False)
         if place % columns == 0:
-            ax.set_ylabel("value, of the best", fontsize=7.5)
+            ax.set_ylabel(f"{results.comparison.measure.quantity}, of the best", fontsize=7.5)
         if place >= len(results.budgets) - columns:
             ax.set_xlabel("samples (environment steps)", fontsize=7.5)
     _legend(figure, figure.axes[0], len(results.methods))
@@ -79,7 +79,7 @@ def draw_profile(results: ComparisonResults) -> Figure:
         ax.plot(profile["taus"], profile[method], color=colour, linestyle=style, linewidth=1.3, label=method)
     quiet(ax)
     ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel("final value tau, of the best", fontsize=7.5)
+    ax.set_xlabel(f"final {results.comparison.measure.quantity} tau, of the best", fontsize=7.5)
     ax.set_ylabel("share of runs worth more than tau", fontsize=7.5)
     _legend(figure, ax, len(results.methods))
     return figure

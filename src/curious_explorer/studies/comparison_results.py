@@ -17,6 +17,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.studies import statistics
 from curious_explorer.studies.comparison_run import TARGET, Comparison, ComparisonRun
 from curious_explorer.studies.runner import csv_text
+from curious_explorer.studies.task_comparison import TaskComparison
 
 CSV_COLUMNS = (
     "environment",
@@ -50,7 +51,7 @@ class Band(NamedTuple):
 class ComparisonResults:
     """All runs of a comparison as tables of shape (seeds, environments), one for each method."""
 
-    def __init__(self, comparison: Comparison, runs: Sequence[ComparisonRun]) -> None:
+    def __init__(self, comparison: Comparison | TaskComparison, runs: Sequence[ComparisonRun]) -> None:
         self.comparison = comparison
         self.methods = list(comparison.methods)
         self.budgets = comparison.budgets
@@ -72,9 +73,17 @@ class ComparisonResults:
         """The share of the run after first reaching the target that was above it, NaN where it was never reached."""
         return self._table(method, share_above_target)
 
-    def coverage(self, method: str) -> Floats:
-        """The share of states seen."""
-        return self._table(method, lambda run: run.coverage)
+    def coverage(self, method: str) -> Floats | None:
+        """The share of states seen; None where nobody knows it."""
+        if not self.comparison.measure.coverage:
+            return None
+        return self._table(method, lambda run: math.nan if run.coverage is None else run.coverage)
+
+    def returns(self, method: str) -> Floats | None:
+        """The mean return of the last policies, where that is what was measured."""
+        if any(run.final_return is None for run in self._runs.values()):
+            return None
+        return self._table(method, lambda run: math.nan if run.final_return is None else run.final_return)
 
     def seconds(self, method: str) -> Floats:
         """How long the runs took."""
@@ -154,7 +163,7 @@ def _aggregate(results: ComparisonResults, method: str) -> dict[str, Any]:
         "mean": float(scores.mean()),
         "reached_target": float(np.isfinite(results.to_target(method)).mean()),
         "share_above_target": _mean_of_known(results.above_target(method)),
-        "coverage": float(results.coverage(method).mean()),
+        "coverage": _mean(results.coverage(method)),
     }
 
 
@@ -170,8 +179,23 @@ def _on_environment(results: ComparisonResults, method: str, place: int) -> dict
         "samples_to_target": _finite(median),
         "samples_to_target_interval": [_finite(low), _finite(high)],
         "share_above_target": _mean_of_known(results.above_target(method)[:, place]),
-        "coverage": float(results.coverage(method)[:, place].mean()),
-    }
+        "coverage": _mean(results.coverage(method), place),
+    } | _returns(results, method, place)
+
+
+def _mean(table: Floats | None, place: int | None = None) -> float | None:
+    if table is None:
+        return None
+    return float(table.mean() if place is None else table[:, place].mean())
+
+
+def _returns(results: ComparisonResults, method: str, place: int) -> dict[str, Any]:
+    """Mean returns in the environment's own units, where they were measured."""
+    table = results.returns(method)
+    if table is None:
+        return {}
+    returns = table[:, place]
+    return {"return": {"mean": float(returns.mean()), "least": float(returns.min()), "most": float(returns.max())}}
 
 
 def _finite(value: float) -> float | None:
@@ -208,15 +232,17 @@ def summary_text(results: ComparisonResults) -> str:
 
 def results_csv(results: ComparisonResults) -> str:
     """Tidy results: a row for each run; what is said about the target is empty where it was never reached."""
-    rows = []
+    gamma, rows = results.comparison.described().get("gamma", ""), []
+    by_returns = not results.comparison.measure.coverage
     for environment, budget in results.budgets.items():
         for method in results.methods:
             for run in results.runs(method, environment):
                 reached = samples_to_target(run)
-                name = (environment, method, run.job.seed, run.job.gamma, budget)
+                name = (environment, method, run.job.seed, gamma, budget)
                 arrived = (int(reached), share_above_target(run)) if math.isfinite(reached) else ("", "")
-                rows.append((*name, float(run.scores[-1]), *arrived, run.coverage, run.used))
-    return csv_text(CSV_COLUMNS, rows)
+                row = (*name, float(run.scores[-1]), *arrived, run.coverage, run.used)
+                rows.append((*row, run.final_return) if by_returns else row)
+    return csv_text((*CSV_COLUMNS, "return") if by_returns else CSV_COLUMNS, rows)
 
 
 def times_csv(results: ComparisonResults) -> str:

@@ -13,10 +13,13 @@ How long it took does depend on that, and stands in a small file beside it, writ
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -32,6 +35,7 @@ from curious_explorer.learners.optimizer import OptimizerResult
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import (
+    Archive,
     Format,
     check_size,
     decode,
@@ -60,8 +64,44 @@ RESOLUTION = 1.02
 of the samples, and cost a few hundred evaluations whatever a method does."""
 
 
+class Measure(NamedTuple):
+    """What a comparison measures, in words for tables, figures and the page."""
+
+    quantity: str
+    """What of a policy is compared, in a word."""
+    explained: str
+    """What 0 and 1 stand for, and how it is found out, in sentences."""
+    seeds: str
+    """What a seed decides."""
+    coverage: bool
+    """Whether it is known which share of the states a method has seen."""
+
+
+class GridJob(Protocol):
+    """What a run of a comparison depends on, all of it: a named tuple."""
+
+    @property
+    def method(self) -> str:
+        """The id of a method."""
+
+    @property
+    def environment(self) -> str:
+        """The name of an environment."""
+
+    @property
+    def seed(self) -> int:
+        """Where everything random comes from."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells this run from the others."""
+
+    def _asdict(self) -> dict[str, Any]:
+        """All of it, by name."""
+
+
 class ComparisonJob(NamedTuple):
-    """What a run depends on, all of it."""
+    """A run on a table."""
 
     method: str
     environment: str
@@ -79,22 +119,24 @@ class ComparisonJob(NamedTuple):
 class ComparisonRun:
     """What a run left behind."""
 
-    job: ComparisonJob
+    job: GridJob
     samples: Integers
     """When the policy was looked at, beginning with 0 samples."""
     scores: Floats
-    """What it was worth from the start then; see the top of this module."""
-    coverage: float
-    """The share that was seen of the states that can be reached and are not terminal."""
+    """What it was worth from the start then; see the top of this module, and of `task_comparison`."""
+    coverage: float | None
+    """The share that was seen of the states that can be reached and are not terminal; None where nobody knows them."""
     used: int
     """Samples taken in all; fewer than the budget if the method saw nothing more to do."""
     seconds: float
     """Wall-clock time of the method, looking at its policy included."""
+    final_return: float | None = None
+    """The mean return of the last policy, where that is what scores were made of."""
 
     @property
-    def key(self) -> ComparisonJob:
+    def key(self) -> Hashable:
         """What tells this run from the others."""
-        return self.job
+        return self.job.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +195,17 @@ class Comparison:
     """How many; they are 0, 1, 2, ... A seed permutes the action labels (and draws mazes, trees and Garnets)."""
     budget: int = 100_000
     gamma: float = 0.95
+    measure: ClassVar[Measure] = Measure(
+        "value",
+        "Values are exact, from the start, of the policy that a method would use if it had to stop now, as a share of "
+        "the best possible one.",
+        "permute the action labels",
+        coverage=True,
+    )
 
     def __post_init__(self) -> None:
         check_gamma(self.gamma)
-        check_count(self.seeds, "seeds", least=1)
-        check_count(self.budget, "budget", least=1)
-        for kind, given in (("methods", self.methods), ("environments", tuple(self.budgets))):
-            if not given:
-                raise ValueError(f"{kind} is empty, expected at least one; curious-explorer compare --list shows all")
-        for kind, listed in (("methods", self.methods), ("environments", self.environments)):
-            names = [name.partition(OWN_BUDGET)[0] for name in listed]
-            if len(set(names)) != len(names):
-                raise ValueError(f"{kind} is {', '.join(listed)}, expected each only once")
+        check_grid(self.methods, self.environments, self.seeds, self.budget)
         for method in self.methods:
             make_method(method)
         for environment, budget in self.budgets.items():
@@ -174,15 +215,7 @@ class Comparison:
     @property
     def budgets(self) -> dict[str, int]:
         """The environments and the samples that each method may take in them."""
-        found = {}
-        for given in self.environments:
-            name, separator, own = given.partition(OWN_BUDGET)
-            if separator and not own.isdecimal():
-                raise ValueError(
-                    f"environment {given!r} has the budget {own!r}, expected a whole number after the {OWN_BUDGET!r}"
-                )
-            found[name] = int(own) if separator else self.budget
-        return found
+        return budgets_of(self.environments, self.budget)
 
     @property
     def jobs(self) -> list[ComparisonJob]:
@@ -208,19 +241,8 @@ class Comparison:
     @property
     def command(self) -> str:
         """The command that does this comparison again."""
-        words = ["curious-explorer compare"]
-        if self.methods != DEFAULT_METHODS:
-            words.append(f"--methods {','.join(self.methods)}")
-        budgets = self.budgets
-        if len(set(budgets.values())) == 1:
-            words.append(f"--environments {','.join(budgets)} --budget {next(iter(budgets.values()))}")
-        else:
-            own = ",".join(f"{name}{OWN_BUDGET}{budget}" for name, budget in budgets.items())
-            words.append(f"--environments {own}")
-        words.append(f"--seeds {self.seeds}")
-        if self.gamma != Comparison.gamma:
-            words.append(f"--gamma {self.gamma:g}")
-        return " ".join(words)
+        words = grid_command(self.methods, DEFAULT_METHODS, self.budgets, self.seeds)
+        return words if self.gamma == Comparison.gamma else f"{words} --gamma {self.gamma:g}"
 
     def _check_budget(self, environment: str, budget: int) -> None:
         for method in self.methods:
@@ -228,8 +250,48 @@ class Comparison:
             if budget < least:
                 raise ValueError(
                     f"the budget of {environment} is {budget:,} samples, too few for {method}, which needs at least "
-                    f"{least:,} at gamma {self.gamma:g} for one episode of each kind it runs; raise --budget"
+                    f"{least:,} at gamma {self.gamma:g} for one episode of each kind it runs; raise --samples"
                 )
+
+
+def budgets_of(environments: Sequence[str], budget: int) -> dict[str, int]:
+    """The names of environments and the samples that each method may take there."""
+    found = {}
+    for given in environments:
+        name, separator, own = given.partition(OWN_BUDGET)
+        if separator and not own.isdecimal():
+            raise ValueError(
+                f"environment {given!r} has the budget {own!r}, expected a whole number after the {OWN_BUDGET!r}"
+            )
+        found[name] = int(own) if separator else budget
+    return found
+
+
+def check_grid(methods: Sequence[str], environments: Sequence[str], seeds: int, budget: int) -> None:
+    """Refuse a grid that is empty, or that has something twice."""
+    check_count(seeds, "seeds", least=1)
+    check_count(budget, "budget", least=1)
+    for kind, listed in (("methods", methods), ("environments", tuple(budgets_of(environments, budget)))):
+        if not listed:
+            raise ValueError(f"{kind} is empty, expected at least one; curious-explorer compare --list shows all")
+    for kind, listed in (("methods", methods), ("environments", environments)):
+        names = [name.partition(OWN_BUDGET)[0] for name in listed]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{kind} is {', '.join(listed)}, expected each only once")
+
+
+def grid_command(methods: Sequence[str], default: Sequence[str], budgets: Mapping[str, int], seeds: int) -> str:
+    """The command that compares these again."""
+    words = ["curious-explorer compare"]
+    if tuple(methods) != tuple(default):
+        words.append(f"--methods {','.join(methods)}")
+    if len(set(budgets.values())) == 1:
+        words.append(f"--environments {shlex.quote(','.join(budgets))} --samples {next(iter(budgets.values()))}")
+    else:
+        own = ",".join(f"{name}{OWN_BUDGET}{budget}" for name, budget in budgets.items())
+        words.append(f"--environments {shlex.quote(own)}")
+    words.append(f"--seeds {seeds}")
+    return " ".join(words)
 
 
 def _check_environment(name: str, gamma: float) -> None:
@@ -306,44 +368,71 @@ def run_job(job: ComparisonJob) -> ComparisonRun:
     )
 
 
-def run_path(folder: Path, job: ComparisonJob) -> Path:
+def run_path(folder: Path, job: GridJob) -> Path:
     """Where a run is kept."""
     return folder / "runs" / safe_name(job.environment) / job.method / f"{job.seed:04d}.npz"
 
 
-def time_path(folder: Path, job: ComparisonJob) -> Path:
+def time_path(folder: Path, job: GridJob) -> Path:
     """Where the time of a run is kept."""
     return run_path(folder, job).with_suffix(".time.json")
 
 
 def save_run(folder: RunFolder, run: ComparisonRun) -> Path:
     """Write a run's files."""
-    path = run_path(folder.path, run.job)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(time_path(folder.path, run.job), TIME, {"seconds": run.seconds})
-    header = {**run.job._asdict(), "coverage": run.coverage, "used": run.used, "settings": folder.digest()}
-    return write_atomically(path, encode(RUN, header, {"samples": run.samples, "scores": run.scores}))
+    header = {"coverage": run.coverage, "used": run.used}
+    return write_run(folder, RUN, run.job, header, {"samples": run.samples, "scores": run.scores}, run.seconds)
 
 
 def load_run(folder: RunFolder, job: ComparisonJob) -> ComparisonRun:
     """Read a run's files; a damaged one is named, and left where it is."""
+    with open_run(folder, RUN, job, {"coverage", "used"}, {"samples", "scores"}) as (archive, seconds):
+        samples, scores = curve_in(archive, "scores")
+        return ComparisonRun(
+            job,
+            samples,
+            scores,
+            finite_number(archive.header["coverage"], "coverage"),
+            check_size(archive.header, "used", least=0),
+            seconds,
+        )
+
+
+def write_run(
+    folder: RunFolder, kind: Format, job: GridJob, header: dict[str, Any], arrays: dict[str, Any], seconds: float
+) -> Path:
+    """Write a run's header and arrays, and how long it took beside them, first."""
     path = run_path(folder.path, job)
-    keys, again = {*ComparisonJob._fields, "coverage", "used", "settings"}, "use --resume to do only this run again"
-    with reading(path, StudyError, advice=f"delete {path.name} and its .time.json there and {again}"):
-        archive = decode(read_plain(path, within=folder.path), RUN, keys, {"samples", "scores"})
-        header = archive.header
-        folder.check_digest(header["settings"])
-        found = {key: header[key] for key in ComparisonJob._fields}
-        if found != job._asdict():
-            raise ValueError(f"it is the run {found}, expected {job._asdict()}")
-        samples, scores = archive.array("samples", "<i8", None), archive.array("scores", "<f8", None)
-        if not len(samples) == len(scores) > 0 or samples[0] != 0 or (np.diff(samples) < 0).any():
-            raise ValueError("its curve does not begin at 0 samples, or runs backwards")
-        if not np.isfinite(scores).all():
-            raise ValueError("its scores are not finite")
-        coverage = finite_number(header["coverage"], "coverage")
-        used = check_size(header, "used", least=0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(time_path(folder.path, job), TIME, {"seconds": seconds})
+    return write_atomically(path, encode(kind, {**job._asdict(), **header, "settings": folder.digest()}, arrays))
+
+
+@contextmanager
+def open_run(
+    folder: RunFolder, kind: Format, job: GridJob, keys: set[str], arrays: set[str]
+) -> Iterator[tuple[Archive, float]]:
+    """A run's content and how long it took; what is found wrong within the block is told of its file."""
+    path = run_path(folder.path, job)
+    advice = f"delete {path.name} and its .time.json there and use --resume to do only this run again"
     timed = time_path(folder.path, job)
-    with reading(timed, StudyError, advice=f"delete {path.name} and its .time.json there and {again}"):
+    with reading(timed, StudyError, advice=advice):
         seconds = finite_number(read_json(timed, TIME, {"seconds"})["seconds"], "seconds")
-    return ComparisonRun(job, samples, scores, coverage, used, seconds)
+    with reading(path, StudyError, advice=advice):
+        wanted = job._asdict()
+        archive = decode(read_plain(path, within=folder.path), kind, {*wanted, *keys, "settings"}, arrays)
+        folder.check_digest(archive.header["settings"])
+        found = {key: archive.header[key] for key in wanted}
+        if found != wanted:
+            raise ValueError(f"it is the run {found}, expected {wanted}")
+        yield archive, seconds
+
+
+def curve_in(archive: Archive, name: str) -> tuple[Integers, Floats]:
+    """The samples of a stored curve, and what the policy was worth then."""
+    samples, worth = archive.array("samples", "<i8", None), archive.array(name, "<f8", None)
+    if not len(samples) == len(worth) > 0 or samples[0] != 0 or (np.diff(samples) < 0).any():
+        raise ValueError("its curve does not begin at 0 samples, or runs backwards")
+    if not np.isfinite(worth).all():
+        raise ValueError(f"its {name} are not finite")
+    return samples, worth

@@ -34,7 +34,7 @@
     const line = { type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target, line: { color: style("--quiet"), width: 1, dash: "dot" } };
     draw("comparison-value", traces, { height: 420, showlegend: false, hovermode: "closest", shapes: [line],
       xaxis: axis("samples", { type: "log", range: [Math.log10(x[0]), Math.log10(budget)], dtick: 1, exponentformat: "power" }),
-      yaxis: axis("value, of the best", percent) });
+      yaxis: axis(`${data.quantity}, of the best`, percent) });
   }
 
   function drawBars() {
@@ -53,7 +53,7 @@
     const traces = shown().map((m) => ({ x: data.profile.taus, y: data.profile.shares[m], name: names[m], mode: "lines",
       line: { color: colour(m), width: 2, dash: dash(m) }, hovertemplate: `${names[m]}: %{y:.0%} of runs above %{x:.2f}<extra></extra>` }));
     draw("comparison-shares", traces, { showlegend: false, hovermode: "closest",
-      xaxis: axis("final value τ, of the best", { range: [-0.01, 1] }), yaxis: axis("share of runs", percent) });
+      xaxis: axis(`final ${data.quantity} τ, of the best`, { range: [-0.01, 1] }), yaxis: axis("share of runs", percent) });
   }
 
   function drawHeat() {

@@ -226,15 +226,19 @@ def comparison_html(results: ComparisonResults) -> str:
 
 def comparison_part(results: ComparisonResults, *, alone: bool = False) -> Part:
     """The sections of a comparison; on another study's page, not ``alone``, they say the result themselves."""
-    comparison = results.comparison
+    comparison, described = results.comparison, results.comparison.described()
     html = fill(
         "comparison.html",
         intro="" if alone else f"<p>{escape(comparison_lead(results))}</p>\n",
-        gamma=f"{comparison.gamma:g}",
+        gamma=f"Gamma is {described['gamma']:g}. " if "gamma" in described else "",
+        explained=escape(comparison.measure.explained),
+        quantity=comparison.measure.quantity,
+        seeds=comparison.measure.seeds,
+        returns=returns_table(results),
         target=f"{TARGET:.0%}",
         aggregate=aggregate_table(results),
         to_target=target_table(results),
-        constants=text_table(("method", "constants"), comparison.described()["methods"], "Constants"),
+        constants=text_table(("method", "constants"), described["methods"], "Constants"),
         versions=versions_table(),
         command=escape(comparison.command),
     )
@@ -244,6 +248,7 @@ def comparison_part(results: ComparisonResults, *, alone: bool = False) -> Part:
 def comparison_lead(results: ComparisonResults) -> str:
     """The result in a few sentences."""
     seeds, aggregate = results.comparison.seeds, results.summary["aggregate"]
+    quantity = results.comparison.measure.quantity
     runs = len(results.methods) * len(results.budgets) * seeds
     samples = sum(map(results.used, results.methods))
     reliable = [name for name in results.methods if aggregate[name]["reached_target"] == 1.0]
@@ -252,9 +257,9 @@ def comparison_lead(results: ComparisonResults) -> str:
         f"{samples / 1e6:,.1f} million steps, at equal budgets on each environment."
     ]
     if reliable and len(reliable) < len(results.methods):
-        sentences.append(f"{TARGET:.0%} of the best value was reached in every run by {', '.join(reliable)}.")
+        sentences.append(f"{TARGET:.0%} of the best {quantity} was reached in every run by {', '.join(reliable)}.")
     elif reliable:
-        sentences.append(f"Every run of every method reached {TARGET:.0%} of the best value.")
+        sentences.append(f"Every run of every method reached {TARGET:.0%} of the best {quantity}.")
     fastest = [_fastest(results, environment) for environment in results.budgets]
     sentences.append(f"Fewest samples to get there, as a median over seeds: {', '.join(fastest)}.")
     return " ".join(sentences)
@@ -271,8 +276,10 @@ def _fastest(results: ComparisonResults, environment: str) -> str:
 
 def aggregate_table(results: ComparisonResults) -> str:
     """All environments together; time is not a matter of the method alone, but of this machine too."""
-    head = ["method", "final value, of the best (IQM)", "95% interval", f"runs that reached {TARGET:.0%}"]
-    head += ["above after", "states seen", "seconds a run", "steps a second"]
+    final = f"final {results.comparison.measure.quantity}, of the best (IQM)"
+    head = ["method", final, "95% interval", f"runs that reached {TARGET:.0%}", "above after"]
+    head += ["states seen"] if results.comparison.measure.coverage else []
+    head += ["seconds a run", "steps a second"]
     rows = []
     for place, (method, figures) in enumerate(results.summary["aggregate"].items()):
         low, high = figures["iqm_interval"]
@@ -285,7 +292,11 @@ def aggregate_table(results: ComparisonResults) -> str:
                 sorted_field(low, f"{low:.3f} to {high:.3f}"),
                 bar_field(figures["reached_target"], f"{figures['reached_target']:.0%}"),
                 _kept_field(figures["share_above_target"]),
-                bar_field(figures["coverage"], f"{figures['coverage']:.0%}"),
+                *(
+                    []
+                    if figures["coverage"] is None
+                    else [bar_field(figures["coverage"], f"{figures['coverage']:.0%}")]
+                ),
                 sorted_field(float(seconds.mean()), f"{seconds.mean():.2f}"),
                 sorted_field(speed, f"{speed:,.0f}"),
             ]
@@ -296,6 +307,23 @@ def aggregate_table(results: ComparisonResults) -> str:
 def _kept_field(share: float | None) -> str:
     """How much of the rest of a run was above the target, once it was reached."""
     return "<td>–</td>" if share is None else bar_field(share, f"{share:.0%}")
+
+
+def returns_table(results: ComparisonResults) -> str:
+    """What was earned on each environment, in its own units; nothing where values are exact."""
+    if results.comparison.measure.coverage:
+        return ""
+    rows = []
+    for place, method in enumerate(results.methods):
+        found = [results.on(name, method)["return"] for name in results.budgets]
+        fields = [
+            sorted_field(each["mean"], f"{each['mean']:.4g} <small>{each['least']:.4g} to {each['most']:.4g}</small>")
+            for each in found
+        ]
+        rows.append([_method_head(method, place), *fields])
+    shown = table(["method", *results.budgets], rows, "Returns", sortable=True)
+    words = "A mean over seeds, and below it the worst and the best of them, in the environment's own units."
+    return f'<h3 id="comparison-returns">Mean return of an episode</h3>\n<p class="quiet">{words}</p>\n{shown}\n'
 
 
 def target_table(results: ComparisonResults) -> str:
@@ -329,6 +357,7 @@ def comparison_data(results: ComparisonResults) -> dict[str, Any]:
     shares = [_rounded(profile[method], 4) for method in results.methods]
     return {
         "methods": results.methods,
+        "quantity": results.comparison.measure.quantity,
         "target": TARGET,
         "environments": [_environment_data(results, environment) for environment in results.budgets],
         "profile": {"taus": _rounded(profile["taus"], 4), "shares": shares},
