@@ -2,10 +2,14 @@
 
 For each task and seed: layouts are explored, one network is cloned from what was found best in them (no learning by
 reward), and it plays one episode in each of 500 layouts that were neither explored nor learned from. Every step of
-exploring is a sample; those of tests are listed apart. ``--arms`` says how layouts are explored:
+exploring is a sample, those in which the network acts included; those of tests are listed apart. ``--arms`` says how:
 
-- lessons: what was cloned from the layouts so far tells what to try first in the next;
-- apart: each layout is explored knowing nothing of the others.
+- memory: the network remembers the episode; what was cloned from the layouts so far tells what to try first in the
+  next, and acts alone in some episodes;
+- view: the same with a network that sees the last view alone;
+- apart: without memory, and each layout is explored knowing nothing of the others.
+
+Settings were chosen on MultiRoom-N4 and KeyCorridorS3R1 with seeds below 100, and then left alone.
 
 Everything is kept in ``--out``: run the same command again to go on, or with more ``--stages`` to go further. A line is
 printed for each stage.
@@ -16,24 +20,31 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 
+from curious_explorer.sb3.label_cloning import Cloning
+from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
 from curious_explorer.studies.layouts_study import Stage, study_of_minigrid
 from curious_explorer.studies.runner import make_executor
 
 TASKS = {
     "MultiRoom-N4": "MiniGrid-MultiRoom-N4-S5-v0",
     "MultiRoom-N6": "MiniGrid-MultiRoom-N6-v0",
+    "MultiRoom-N7-S8": "MiniGrid-MultiRoom-N7-S8-v0",
     "DoorKey-8x8": "MiniGrid-DoorKey-8x8-v0",
+    "KeyCorridorS3R1": "MiniGrid-KeyCorridorS3R1-v0",
     "KeyCorridorS3R3": "MiniGrid-KeyCorridorS3R3-v0",
     "KeyCorridorS4R3": "MiniGrid-KeyCorridorS4R3-v0",
     "KeyCorridorS6R3": "MiniGrid-KeyCorridorS6R3-v0",
     "ObstructedMaze-1Dlh": "MiniGrid-ObstructedMaze-1Dlh-v0",
     "ObstructedMaze-2Dlh": "MiniGrid-ObstructedMaze-2Dlh-v0",
 }
-"""MultiRoom-N7-S8 is not registered with MiniGrid."""
-ARMS = ("lessons", "apart")
+NOT_REGISTERED = {"MiniGrid-MultiRoom-N7-S8-v0": {"minNumRooms": 7, "maxNumRooms": 7, "maxRoomSize": 8}}
+"""By MiniGrid, though the literature has it."""
+ARMS = ("memory", "view", "apart")
 
 
 def line(task: str, arm: str, seed: int, stage: Stage) -> str:
@@ -49,14 +60,25 @@ def line(task: str, arm: str, seed: int, stage: Stage) -> str:
 
 def run(task: str, arm: str, seed: int, asked: argparse.Namespace) -> list[Stage]:
     """All stages of one run, those already done included."""
+    cloning: Any = Cloning(seed=seed)
+    if arm == "memory":
+        changed = dict(each.split("=") for each in asked.set)
+        cloning = RecurrentCloning(
+            seed=seed,
+            device=asked.device,
+            **{name: type(getattr(RecurrentCloning, name))(value) for name, value in changed.items()},
+        )
     study = study_of_minigrid(
         TASKS[task],
         stages=tuple(asked.stages),
         share=asked.share,
         after=asked.after,
-        lessons=arm == "lessons",
+        follow=asked.follow,
+        lessons=arm != "apart",
+        lesson_updates=asked.lesson_updates if arm == "memory" else 600,
         tests=asked.tests,
         seed=seed,
+        cloning=cloning,
     )
     folder = Path(asked.out) / f"{task}-{arm}-{seed}"
     return study.run(
@@ -69,17 +91,24 @@ def run(task: str, arm: str, seed: int, asked: argparse.Namespace) -> list[Stage
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default=",".join(TASKS), help="some of: " + ", ".join(TASKS))
-    parser.add_argument("--arms", default=",".join(ARMS), help="some of: " + ", ".join(ARMS))
+    parser.add_argument("--arms", default="memory", help="some of: " + ", ".join(ARMS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100, help="settings were chosen on seeds below")
     parser.add_argument("--stages", type=lambda text: [int(part) for part in text.split(",")], default=[8, 16, 32, 64])
     parser.add_argument("--share", type=int, default=100_000, help="samples for each layout, on average")
-    parser.add_argument("--after", type=int, default=300, help="samples in a layout after its first reward")
+    defaults = study_of_minigrid("")
+    parser.add_argument("--after", type=int, default=defaults.after, help="samples in a layout after its first reward")
+    parser.add_argument("--follow", type=int, default=defaults.follow, help="episodes of the network in a layout")
+    parser.add_argument("--lesson-updates", type=int, default=defaults.lesson_updates)
+    parser.add_argument("--set", action="append", default=[], help="of RecurrentCloning, such as memory=256")
     parser.add_argument("--tests", type=int, default=500)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="where the network that remembers learns")
     parser.add_argument("--out", default="results/layouts")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    for identifier, rooms in NOT_REGISTERED.items():
+        gymnasium.register(identifier, entry_point="minigrid.envs:MultiRoomEnv", kwargs=rooms)
     Path(asked.out).mkdir(parents=True, exist_ok=True)
     print(
         "| task | arm | seed | layouts | paid | samples | median to first reward | unseen solved | test steps | "

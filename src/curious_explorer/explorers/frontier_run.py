@@ -279,6 +279,36 @@ class FrontierRun:
             else:
                 action = loop.proceed(self._given, index, float(reward), float(end_reward), ending)
 
+    def follow(self, act: Callable[[int], int], longest: int) -> None:
+        """Take one episode by somebody else's actions, counted as one's own; a world of compiled steps has none.
+
+        Args:
+            act: the action in a state of the world that the episode stands in.
+            longest: after so many steps the episode is left.
+        """
+        now = self._now
+        now[loop.EXPECTED], now[loop.AHEAD] = NONE, 0
+        state = self._world.restart()
+        loop.begin(self._given, self._meet(state))
+        for _ in range(longest):
+            if now[loop.AT] == NONE or self.done:
+                break
+            if self.model.make_room():
+                self._refresh()
+            at, before = int(now[loop.AT]), self._world.samples
+            now[loop.ACTION], now[loop.HOPED] = act(state), NONE
+            state, reward, terminated, end_reward, truncated = self._world.step(int(now[loop.ACTION]))
+            now[loop.TOOK] = self._world.samples - before
+            index = self._meet(state)
+            ending = (loop.TERMINATED if terminated else 0) + (loop.TRUNCATED if truncated else 0)
+            loop.take_in(self._given, index, float(reward), float(end_reward), ending)
+            if self._layered and now[loop.TOLD]:
+                self._cells.moved(at, index)
+                if self._cells.look():
+                    self._search.begin_anew(self._cells.all_keys())
+        if not self._holds:
+            now[loop.TOOK] = 1
+
     # What happens seldom ------------------------------------------------------------------------------------------
 
     def _attend(self, event: int) -> None:

@@ -16,8 +16,8 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.layout_slice import Labelled
 from curious_explorer.storage import Format, decode, encode, read_plain, reading, write_atomically
 
-LABELS = Format("curious-explorer/layout-labels", 1)
-_KEYS = {"seen", "lengths", "states"}
+LABELS = Format("curious-explorer/layout-labels", 2)
+_KEYS = {"seen", "lengths", "states", "steps", "starts"}
 
 
 def write_labels(path: str | Path, labels: Sequence[Labelled]) -> Path:
@@ -28,9 +28,12 @@ def write_labels(path: str | Path, labels: Sequence[Labelled]) -> Path:
         "seen": _take_apart(observations, "seen", arrays) if observations else None,
         "lengths": [len(each.observations) for each in labels],
         "states": [list(map(int, each.states)) for each in labels],
+        "steps": [len(each.steps) for each in labels],
+        "starts": [each.starts.tolist() for each in labels],
     }
     if observations:
         arrays["probabilities"] = np.concatenate([each.probabilities for each in labels if len(each.observations)])
+        arrays["steps"] = np.concatenate([each.steps for each in labels])
     return write_atomically(path, encode(LABELS, header, arrays))
 
 
@@ -40,12 +43,14 @@ def read_labels(path: str | Path) -> list[Labelled]:
         header, arrays = decode(read_plain(path), LABELS, _KEYS, None)
         lengths = header["lengths"]
         observations = [] if header["seen"] is None else _put_together(header["seen"], arrays, sum(lengths))
-        labels, first = [], 0
-        for length, states in zip(lengths, header["states"], strict=True):
-            part = slice(first, first + length)
+        labels, first, first_step = [], 0, 0
+        described = zip(lengths, header["states"], header["steps"], header["starts"], strict=True)
+        for length, states, count, starts in described:
+            part, taken = slice(first, first + length), slice(first_step, first_step + count)
             likely = arrays["probabilities"][part] if length else np.zeros((0, 0))
-            labels.append(Labelled(observations[part], likely, states))
-            first += length
+            steps = arrays["steps"][taken] if count else np.zeros((0, 4), dtype=np.int64)
+            labels.append(Labelled(observations[part], likely, states, steps, np.array(starts, dtype=np.int64)))
+            first, first_step = first + length, first_step + count
         return labels
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Integers
 from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.frontier_files import FrontierCounts
@@ -29,12 +29,28 @@ class Guess(Protocol):
         """Shape (N, A), by action number."""
 
 
+@runtime_checkable
+class RememberingGuess(Protocol):
+    """A guess by all that the agent saw and did in an episode."""
+
+    def look(self, memory: Any, action: int | None, observation: Any) -> tuple[Floats, Any]:
+        """How likely each action is the right one, shape (A,), and what to remember.
+
+        Args:
+            memory: what the last call of the episode said to remember; None at its beginning.
+            action: the number of the action that led here; None where none did, or it is not known.
+            observation: what the agent sees.
+        """
+
+
 class Labelled(NamedTuple):
-    """What the agent saw in states of one layout, and what is best to do there."""
+    """What the agent saw in states of one layout, what is best to do there, and the steps between them."""
 
     observations: list[Any]
     probabilities: Floats  # (N, A)
     states: list[int]  # the numbers of the states in the layout's own world
+    steps: Integers = np.zeros((0, 4), dtype=np.int64)  # as in `BestActions`
+    starts: Integers = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,10 @@ class Found:
     first_reward: int | None = None
     complete: bool = False
     """Whether nothing is left to which a way is known."""
+    followed: int = 0
+    """Episodes in which the guess acted alone."""
+    finished: bool = False
+    """Whether enough is known."""
     error: str | None = None
     """What its environment raised; it is left alone then."""
     views: dict[int, Any] = field(default_factory=dict)
@@ -68,77 +88,118 @@ class Slice:
     """How many steps to take at most."""
     after: int
     """How many to take after the first reward, so that more than one way to it is known."""
+    follow: int
+    """In how many episodes after that the guess acts alone."""
+    longest: int
+    """Steps of such an episode."""
     most_labels: int
-    guess: Guess | None = None
+    guess: Guess | RememberingGuess | None
 
 
 class _Watched(WorldWrapper):
-    """Keeps what the agent sees in each state that it had not met before."""
+    """Keeps what the agent sees in each state that it had not met before, and what it has seen and done in the episode.
 
-    def __init__(self, world: World, views: dict[int, Any]) -> None:
+    A guess that remembers is asked about the state at the end of the way that is planned. What is between here and
+    there it is not shown, so its answer is that of an agent who finds itself there; in a layout that is new the way is
+    empty, and the answer is exact.
+    """
+
+    def __init__(self, world: World, views: dict[int, Any], guess: Guess | RememberingGuess | None) -> None:
         super().__init__(world)
-        self.seed, self.views = world.seed, views
+        self.seed, self.views, self._guess = world.seed, views, guess
+        self._remembers = isinstance(guess, RememberingGuess)
+        self._episode: list[tuple[int | None, Any]] = []  # what the guess was not shown yet
+        self._state, self._memory = -1, None
+        self._here: Floats = np.zeros(0)
+        self._generator = np.random.default_rng([world.seed, len(views)])
 
     def restart(self) -> int:
         """Begin an episode."""
         state = self.world.restart()
-        if state not in self.views:
-            self.views[state] = copy.deepcopy(self.world.observation())
-        return state
+        self._episode, self._memory = [], None
+        return self._met(state, None)
 
     def step(self, action: int) -> Step:
         """Take one action."""
         step = self.world.step(action)
-        if step.state not in self.views:
-            self.views[step.state] = copy.deepcopy(self.world.observation())
+        self._met(step.state, action)
         return step
+
+    def _met(self, state: int, action: int | None) -> int:
+        if state not in self.views:
+            self.views[state] = copy.deepcopy(self.world.observation())
+        self._state = state
+        if self._remembers:
+            self._episode.append((action, self.views[state]))
+        return state
+
+    def likely(self, state: int) -> Floats:
+        """How likely each action is the right one in a state that was met, by the guess."""
+        guess, view = self._guess, self.views[state]
+        if not isinstance(guess, RememberingGuess):
+            assert guess is not None
+            likely: Floats = guess.probabilities([view])[0]
+            return likely
+        for action, seen in self._episode:
+            self._here, self._memory = guess.look(self._memory, action, seen)
+        self._episode = []
+        there: Floats = self._here if state == self._state else guess.look(self._memory, None, view)[0]
+        return there
+
+    def draw(self, state: int) -> int:
+        """An action drawn by the guess in the state that the episode stands in."""
+        summed = np.cumsum(self.likely(state))
+        return min(int(np.searchsorted(summed, self._generator.random() * summed[-1], side="right")), len(summed) - 1)
+
+    def prefer(self, state: int, actions: list[int]) -> list[int]:
+        """Of some actions the one that is likeliest to be right."""
+        return [actions[int(np.argmax(self.likely(state)[actions]))]]
 
 
 def explore_slice(work: Slice) -> Found:
     """Do the work; an error of the environment is part of what was found."""
     before = work.found
-    views = dict(before.views)
+    views, followed = dict(before.views), before.followed
     run, error = None, None
     try:
-        world = _Watched(work.open(), views)
-        run = work.explorer.begin(world, before.counts, prefer=_preference(work.guess, views))
+        world = _Watched(work.open(), views, work.guess)
+        prefer = None if work.guess is None else world.prefer
+        run = work.explorer.begin(world, before.counts, prefer=prefer)
         last = before.samples + work.samples
         while run.taken < last and not run.done:
-            if run.first_reward is not None and run.taken >= run.first_reward + work.after:
+            if run.first_reward is None or run.taken < run.first_reward + work.after:
+                run.keep_goals(last)
+                run.step()
+            elif work.guess is not None and followed < work.follow:
+                run.follow(world.draw, min(work.longest, last - run.taken))
+                followed += 1
+            else:
                 break
-            run.keep_goals(last)
-            run.step()
     except EnvironmentFailureError as raised:
         error = str(raised)
     if run is None:
         return Found(before.layout, before.counts, before.samples, error=error)
-    counts = run.counts(work.gamma)
-    found = Found(before.layout, counts, run.taken, run.first_reward, run.done, error, views)
-    finished = run.done or (run.first_reward is not None and run.taken >= run.first_reward + work.after)
+    rewarded = run.first_reward is not None and run.taken >= run.first_reward + work.after
+    finished = run.done or (rewarded and (work.guess is None or followed >= work.follow))
+    found = Found(
+        before.layout,
+        run.counts(work.gamma),
+        run.taken,
+        run.first_reward,
+        complete=run.done,
+        followed=followed,
+        finished=finished,
+        error=error,
+        views=views,
+    )
     return labelled(found, work.gamma, work.most_labels) if finished else found
-
-
-def _preference(guess: Guess | None, views: dict[int, Any]) -> Callable[[int, list[int]], list[int]] | None:
-    if guess is None:
-        return None
-
-    def prefer(state: int, actions: list[int]) -> list[int]:
-        likely = guess.probabilities([views[state]])[0][actions]
-        return [actions[int(np.argmax(likely))]]
-
-    return prefer
 
 
 def labelled(found: Found, gamma: float, most: int) -> Found:
     """The same with labels of at most so many states in place of views, where a reward was seen."""
     if found.counts is None or found.first_reward is None or found.labels is not None:
         return found
-    model = found.counts.model
-    best = best_actions(model, gamma)
-    chosen = np.arange(len(best.states))
-    if len(chosen) > most:
-        generator = np.random.default_rng([found.layout or 0, len(chosen)])
-        chosen = np.sort(generator.choice(len(chosen), most, replace=False))
-    states = [model.state(int(best.states[place])) for place in chosen]
-    labels = Labelled([found.views[state] for state in states], best.probabilities[chosen], states)
-    return replace(found, views={}, labels=labels)
+    best = best_actions(found.counts.model, gamma, most)
+    states = [found.counts.model.state(int(index)) for index in best.states]
+    seen = [found.views[state] for state in states]
+    return replace(found, views={}, labels=Labelled(seen, best.probabilities, states, best.steps, best.starts))

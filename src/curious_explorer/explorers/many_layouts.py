@@ -33,7 +33,15 @@ from curious_explorer.callbacks import events
 from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.layout_exploration import LayoutExploration
-from curious_explorer.explorers.layout_slice import Found, Guess, Labelled, Slice, explore_slice, labelled
+from curious_explorer.explorers.layout_slice import (
+    Found,
+    Guess,
+    Labelled,
+    RememberingGuess,
+    Slice,
+    explore_slice,
+    labelled,
+)
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.world import World, check_world
@@ -43,7 +51,7 @@ COMPARED = 5
 FIRST_LESSON, NEXT_LESSON = 4, 1.5
 """From how many labelled layouts the first guess is learned, and from how many times as many the next."""
 
-Teacher = Callable[[list[Labelled]], Guess]
+Teacher = Callable[[list[Labelled]], Guess | RememberingGuess]
 """Learns from the labels of layouts a guess for others."""
 
 
@@ -73,20 +81,26 @@ class ManyLayouts:
     after: int = 300
     """How many more, once a reward was seen, so that there are labels off the first way, too. Of 300 and 1,000, tried
     on MultiRoom-N4 alone, 300 took a third of the samples to the same success."""
+    follow: int = 2
+    """In how many episodes after that the guess acts alone, if there is a teacher: so the states that it gets into and
+    what its actions lead to are known, and labelled."""
+    longest: int = 200
+    """Steps of such an episode."""
     at_once: int = 8
     """How many layouts are explored side by side, knowing the same. It matters for what is found, and for how many
     processes can help; where they run does not matter for what is found."""
-    most_labels: int = 600
-    """How many states of a layout are labelled; drawn evenly where there are more."""
+    most_labels: int = 4_000
+    """How many states of a layout are labelled; where there are more, those nearest to the best ways."""
     teacher: Teacher | None = None
     """What makes a guess of labels; None: layouts are explored without."""
     jobs: Jobs = field(default_factory=InThisProcess)
     """Where: in this process, or an executor such as ``Processes(workers=8)``."""
 
     def __post_init__(self) -> None:
-        for name in ("first_share", "at_once", "most_labels"):
+        for name in ("first_share", "longest", "at_once", "most_labels"):
             check_count(getattr(self, name), name, least=1)
         check_count(self.after, "after")
+        check_count(self.follow, "follow")
         if not isinstance(self.explorer, Frontier):
             raise ValueError(
                 f"explorer is {self.explorer!r}, expected a Frontier: others cannot be left and gone on with"
@@ -139,7 +153,7 @@ class _Schedule:
         self._even = max(settings.first_share, samples // len(world.layouts))
         self._spent = 0
         self._first_reward: int | None = None
-        self._guess: Guess | None = None
+        self._guess: Guess | RememberingGuess | None = None
         self._learned_from = 0
         self._known = known
 
@@ -156,7 +170,7 @@ class _Schedule:
             if repeatable:
                 found[layout] = Found(layout, error=error)
         while self._spent < self._limit:
-            still_open = [each for each in found.values() if _is_open(each, self._settings.after)]
+            still_open = [each for each in found.values() if not each.finished and each.error is None]
             if not still_open:
                 break
             still_open.sort(key=lambda each: each.samples // self._even)  # in order within each share
@@ -205,6 +219,8 @@ class _Schedule:
                     self._gamma,
                     share,
                     settings.after,
+                    settings.follow,
+                    settings.longest,
                     settings.most_labels,
                     self._guess,
                 )
@@ -226,12 +242,6 @@ class _Schedule:
 
 
 DIFFERENT = "two restarts by its seed did not agree"
-
-
-def _is_open(found: Found, after: int) -> bool:
-    if found.error is not None or found.complete:
-        return False
-    return found.first_reward is None or found.samples < found.first_reward + after
 
 
 def _plain(observation: Any) -> Any:

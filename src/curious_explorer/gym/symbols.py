@@ -41,8 +41,8 @@ class Symbols:
             entries.append(np.tile(np.array(sizes, dtype=np.int64), cells))
         self._sizes: Integers = np.concatenate(entries)
         self._offsets = np.cumsum(self._sizes) - self._sizes
-        self.width = int(self._sizes.sum())
-        """How many numbers an observation becomes."""
+        self.width, self.entries = int(self._sizes.sum()), len(self._sizes)
+        """How many numbers an observation becomes, and how many of them are one."""
         self.space = spaces.Box(0.0, 1.0, (self.width,), dtype=np.float32)
 
     @staticmethod
@@ -78,6 +78,11 @@ class Symbols:
             )
         columns: NDArray[np.int64] = np.minimum(given, self._sizes - 1) + self._offsets
         return columns
+
+    def known_as(self, earlier: Symbols) -> NDArray[np.int64]:
+        """For each column the one that stands for it in symbols of fewer observations: the last of its entry if new."""
+        sizes = zip(self._sizes, earlier._sizes, earlier._offsets, strict=True)
+        return np.concatenate([first + np.minimum(np.arange(size), known - 1) for size, known, first in sizes])
 
     def rows(self, observations: Sequence[Any]) -> Singles:
         """One-hot vectors, shape (N, width)."""

@@ -3,6 +3,7 @@
 FOLDER/study.json            what was asked for
 FOLDER/0008/explored.json    what exploring the layouts up to the eighth took, and the report
 FOLDER/0008/labels.npz       what was found best in those that this stage added
+FOLDER/0008/lesson/          what was cloned last while exploring, from which the policy begins
 FOLDER/0008/policy/          the policy cloned from all labels so far
 FOLDER/0008/tested.json      how it did on unseen layouts
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import Cells, Env
 from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor, Inline
@@ -78,15 +80,22 @@ class LayoutsStudy:
     """Samples for each layout, on average."""
     after: int = 300
     """Samples in a layout after its first reward."""
+    follow: int = 2
+    """Episodes in which what was learned acts alone after that."""
     lessons: bool = True
     """Whether what was learned in some layouts helps in the next."""
+    lesson_updates: int = 150
+    """Of the network, each time."""
     tests: int = LEAST_TESTS
     gamma: float = 0.99
     threshold: float = 0.0
     """A test layout is solved if its episode returns more."""
     seed: int = 0
     cloning: Any = field(default=None)
-    """A `sb3.label_cloning.Cloning`; its defaults if None."""
+    """A `sb3.recurrent_cloning.RecurrentCloning`, or a `sb3.label_cloning.Cloning` for a network without memory; the
+    first with its defaults if None."""
+    device: str = "cpu"
+    """Where PyTorch learns, if ``cloning`` is None."""
 
     def __post_init__(self) -> None:
         if not self.stages or list(self.stages) != sorted(set(self.stages)):
@@ -94,6 +103,8 @@ class LayoutsStudy:
         check_count(self.stages[0], "the first of stages", least=1)
         check_count(self.share, "share", least=1)
         check_count(self.after, "after")
+        check_count(self.follow, "follow")
+        check_count(self.lesson_updates, "lesson_updates", least=1)
         check_count(self.tests, "tests", least=1)
         check_gamma(self.gamma)
         check_seed(self.seed)
@@ -106,7 +117,7 @@ class LayoutsStudy:
     def settings(self) -> dict[str, Any]:
         """What results depend on, as plain data; more stages may be added later."""
         actions = None if self.actions is None else [str(action) for action in self.actions]
-        plain = ("name", "share", "after", "lessons", "tests", "gamma", "threshold", "seed")
+        plain = ("name", "share", "after", "follow", "lessons", "lesson_updates", "tests", "gamma", "threshold", "seed")
         return {
             **{name: getattr(self, name) for name in plain},
             "actions": actions,
@@ -115,9 +126,13 @@ class LayoutsStudy:
         }
 
     def _cloning(self) -> Any:
-        from curious_explorer.sb3.label_cloning import Cloning
+        from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
 
-        return Cloning(seed=self.seed) if self.cloning is None else self.cloning
+        return RecurrentCloning(seed=self.seed, device=self.device) if self.cloning is None else self.cloning
+
+    @property
+    def _remembers(self) -> bool:
+        return hasattr(self._cloning(), "memory")
 
     def run(
         self,
@@ -143,10 +158,11 @@ class LayoutsStudy:
             place_of = path / f"{count:04d}"
             place_of.mkdir(exist_ok=True)
             before = 0 if place == 0 else self.stages[place - 1]
+            earlier = path / f"{before:04d}" / "policy"
             new = self.split.train[before:count]
             if not (place_of / "explored.json").is_file():
                 told(f"exploring layouts {before + 1} to {count}")
-                self._explore(place_of, new, labels, executor)
+                self._explore(place_of, new, labels, earlier, executor)
             explored = _read(place_of / "explored.json", EXPLORED, _EXPLORED_KEYS)
             labels += read_labels(place_of / "labels.npz")
             samples += explored["samples"]
@@ -172,21 +188,32 @@ class LayoutsStudy:
             on_stage(stages[-1])
         return stages
 
-    def _explore(self, folder: Path, layouts: Sequence[int], known: list[Labelled], executor: Executor) -> None:
-        from curious_explorer.sb3.label_cloning import CloningTeacher
-
+    def _explore(
+        self, folder: Path, layouts: Sequence[int], known: list[Labelled], earlier: Path, executor: Executor
+    ) -> None:
         began = time.process_time()
-        space, choices = self._spaces()
-        world = GymWorld(self.make, cells=self.cells, actions=choices, seed=self.seed, layouts=layouts)
-        quick = {} if self.cloning is None else {"cloning": self.cloning}  # by default shorter lessons than the last
-        teacher = CloningTeacher(space, tuple(choices), **quick) if self.lessons else None
-        explorer = ManyLayouts(after=self.after, teacher=teacher, jobs=executor)
+        world = GymWorld(self.make, cells=self.cells, actions=self._spaces()[1], seed=self.seed, layouts=layouts)
+        teacher = self._teacher(earlier) if self.lessons else None
+        explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=executor)
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
         exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known)
+        if self._remembers and teacher is not None and teacher.policy is not None:
+            teacher.policy.save(folder / "lesson")
         write_labels(folder / "labels.npz", exploration.labels)
         write_json(
             folder / "explored.json", EXPLORED, _summary(exploration, world.samples, time.process_time() - began)
         )
+
+    def _teacher(self, earlier: Path) -> Any:
+        """Who learns from some layouts what to try in the next, and what it knows from the stage before."""
+        from curious_explorer.sb3.label_cloning import CloningTeacher
+        from curious_explorer.sb3.recurrent_cloning import RecurrentTeacher
+
+        space, choices = self._spaces()
+        lesson = replace(self._cloning(), most_updates=self.lesson_updates)
+        if not self._remembers:
+            return CloningTeacher(space, tuple(choices), lesson)
+        return RecurrentTeacher(space, choices, lesson, begin=_policy_in(earlier, space))
 
     def _spaces(self) -> tuple[Any, list[Any]]:
         """The observation space, and the actions by number."""
@@ -199,7 +226,9 @@ class LayoutsStudy:
     def _test(self, folder: Path, labels: list[Labelled], executor: Executor) -> None:
         began = time.process_time()
         if any(len(each.observations) for each in labels):
-            policy = self._cloning().clone(labels, *self._spaces())
+            space, choices = self._spaces()
+            begin = {"begin": _policy_in(folder / "lesson", space)} if self._remembers else {}
+            policy = self._cloning().clone(labels, space, choices, **begin)
             policy.save(folder / "policy")
             split = self.split
             result = play_unseen(
@@ -215,6 +244,10 @@ class LayoutsStudy:
         else:
             numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0}
         write_json(folder / "tested.json", TESTED, {**numbers, "seconds": time.process_time() - began})
+
+
+def _policy_in(folder: Path, space: Any) -> RecurrentPolicy | None:
+    return RecurrentPolicy.load(folder, space) if folder.is_dir() else None
 
 
 def _read(path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
