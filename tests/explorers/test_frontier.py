@@ -6,6 +6,7 @@ import pytest
 
 from curious_explorer import (
     Exploration,
+    FiniteMDP,
     Frontier,
     GymWorld,
     HashedCells,
@@ -102,6 +103,21 @@ def test_noise_and_aliased_cells_do_not_end_it(kind):
         assert got.first_reward is not None
         assert not got.complete
         assert got.samples == 20_000
+
+
+def test_under_noise_a_plan_is_improved_once_there_is_a_reward():
+    """A lake where the first way to the goal is a bad one: what is left of the samples makes the plan a good one."""
+    mdp = FiniteMDP.from_gymnasium("FrozenLake-v1")
+    best = mdp.start @ solve(mdp, gamma=0.99).values
+    worth = []
+    for seed in range(5):
+        got = explore(TabularWorld(mdp, seed=seed), gamma=0.99, samples=20_000)
+        worth.append(mdp.start @ evaluate(mdp, got.policy, gamma=0.99) / best)
+    assert np.median(worth) > 0.97
+    early = Frontier(after_reward=0.5, least_after_reward=100)
+    got = early.explore(TabularWorld(mdp, seed=0), gamma=0.99, samples=4_000)
+    assert 1.5 * got.first_reward + 100 < got.samples <= 2_000  # the plan was not good yet, and half is the most
+    assert not got.complete
 
 
 def test_a_time_limit_is_learned_and_what_lies_beyond_is_left():

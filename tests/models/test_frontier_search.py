@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from curious_explorer.models.bonus_values import BonusValues
+from curious_explorer.models.bonus_values import (
+    HOPE,
+    choose,
+    hope_for,
+    hope_terms,
+    look_at_range,
+    novelty_terms,
+    plan_terms,
+    settle,
+    settle_plan,
+    sweep,
+    sweeps_for,
+    wait,
+)
 from curious_explorer.models.cell_levels import CellLevels
 from curious_explorer.models.frontier_search import FrontierSearch
 from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
@@ -124,32 +137,59 @@ def test_a_way_costs_the_tries_that_it_takes():
 
 
 def test_values_are_those_of_value_iteration():
+    """Of what is new, of the plan, and of hopes; kept up to date while a world is seen."""
     generator = np.random.default_rng(3)
-    model = GrowingModel(2)
-    values = None
-    model.meet(0)
-    at = 0
+    model, gamma = GrowingModel(2), 0.9
+    tables = [sweeps_for(1 << 10, terms) for terms in (novelty_terms(1e-9), plan_terms(), hope_terms())]
+    novelty, plan, hopes = tables
+    at = model.meet(0)
     for step in range(3_000):
         action = int(generator.integers(2))
         led = model.meet(int(generator.integers(max(0, at - 2), min(40, at + 3))))
-        model.add(at, action, led, 0.0)
+        ended = led == 39
+        model.add(at, action, ~led if ended else led, 0.5 * ended - 0.01 * (action == 1))
+        if ended:
+            model.end(led, 0.2)
         if step == 500:
-            values = BonusValues(model, gamma=0.9, least=1e-9, backups=100_000, every=1)
-        elif values is not None:
-            values.best_actions(at, led)
-        at = led
-    counts = model.counted()
-    best = np.ones(len(model))
-    chances = np.zeros((len(model), 2, len(model)))
-    seen = model.outcomes()
-    chances[seen.state, seen.action, seen.next_state] = seen.times / counts.tries[seen.state, seen.action]
-    with np.errstate(divide="ignore"):
-        bonus = 0.1 / np.sqrt(counts.tries)
+            settle(model, novelty, gamma)
+            settle_plan(model, plan, hopes, gamma)
+        elif step > 500:
+            for table in tables:
+                wait(table, at)
+            sweep(model.graph, novelty, 2, gamma, 1_000)
+            sweep(model.graph, plan, 2, gamma, 1_000)
+            look_at_range(plan, len(model))
+            hope_for(hopes, plan)
+            sweep(model.graph, hopes, 2, gamma, 1_000)
+        at = 0 if ended else led
+    counts, seen, ended = model.counted(), model.outcomes(), model.ended()
+    chances, stops, paid = (np.zeros((len(model), 2, len(model))) for _ in range(3))
+    np.add.at(chances, (seen.state, seen.action, seen.next_state), seen.times * ~ended)
+    np.add.at(stops, (seen.state, seen.action, seen.next_state), seen.times * ended)
+    np.add.at(paid, (seen.state, seen.action, seen.next_state), seen.times * seen.reward)
+    tries = np.maximum(counts.tries, 1)
+    chances, stops = chances / tries[..., None], stops / tries[..., None]
+    earned, worth = (1.0 - gamma) * paid.sum(axis=2) / tries, model.graph.end_paid[: len(model)]
+    new, values, known = counts.tries == 0, np.zeros(len(model)), np.zeros(len(model))
+    expected = {name: np.zeros(len(model)) for name in ("novelty", "plan", "hopes")}
     for _ in range(500):
-        q = np.where(counts.tries == 0, 1.0, bonus + 0.9 * chances @ best)
-        best = q.max(axis=1)
-    np.testing.assert_allclose([values.value(index) for index in range(len(model))], best, atol=1e-6)
-    assert values.best_actions(NONE, 0) == np.flatnonzero(q[0] >= q[0].max() - 1e-9).tolist()
+        values = np.where(new, 1.0, (1.0 - gamma) / np.sqrt(tries) + gamma * chances @ values).max(axis=1)
+        lowest = min(0.0, known.min())
+        known = np.where(new, lowest, earned + gamma * (chances @ known + stops @ worth)).max(axis=1)
+    expected = {"novelty": values, "plan": known}
+    hoped = np.zeros(len(model))
+    for _ in range(500):
+        mean = chances @ hoped + stops @ worth
+        varies = np.sqrt(np.maximum(chances @ hoped**2 + stops @ worth**2 - mean**2, 0.0) / tries)
+        q = earned + gamma * mean + HOPE * (varies + (known.max() - min(0.0, known.min())) / tries)
+        hoped = np.minimum(np.where(new, known.max(), q).max(axis=1), known.max())
+    expected["hopes"] = hoped
+    for table, (name, wanted), most in zip(tables, expected.items(), (1e-6, 1e-3, 3e-3), strict=True):
+        np.testing.assert_allclose(table.values[: len(model)], wanted, atol=most * wanted.max(), err_msg=name)
+    actions = np.zeros(2, dtype=np.int32)
+    q = np.where(new, 1.0, (1.0 - gamma) / np.sqrt(tries) + gamma * chances @ values)[0]
+    count = choose(model.graph, novelty, 2, gamma, 0, actions)
+    assert actions[:count].tolist() == np.flatnonzero(q >= q.max() - 1e-9).tolist()
 
 
 def test_a_model_is_stored_and_counted_as_it_was_seen():

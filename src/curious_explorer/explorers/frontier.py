@@ -6,8 +6,10 @@
             choose the level of cells on which fewest samples were spent
             find the nearest pair that is new on that level   from here, or from the start if that is nearer
             go there, try it, count                           a step that leads elsewhere: count, and plan anew
-        where more than a tenth of them do not:               noise, or cells that mix states
-            act greedily by the counted model with a bonus of 1 / sqrt(n(s, a))
+        where more than a tenth of them do not:               noise, or cells that mix states; in turns
+            go to the nearest new pair as above               seldom, where more than a third of them do not
+            or act by values of novelty, 1 / sqrt(n(s, a))    seldom, where fewer do not
+            or, once the world paid anything, by hopes        the plan for the reward, with what it may be wrong about
     until nothing is left to which a way is known, or the samples are used up
 
 This is Curious Explorer in its online limit: rounds of one way, a curiosity reward that shrinks with visits, and for
@@ -16,8 +18,15 @@ This is Curious Explorer in its online limit: rounds of one way, a curiosity rew
 **Noise.** A pair that was seen to have two outcomes is never written off: it stays at the frontier at a price of
 `price` ln n steps. What cannot be learned (a noisy TV) is looked at ever more rarely and does not hold the agent. Where
 the world is noisy throughout, hard knownness misses what lies behind cells that mix states (MountainCar's goal in 8 of
-10 runs), and a plan must know how likely steps are: then values with bonuses take over (`models.bonus_values`), and
-hand back should surprises get rare.
+10 runs), and a plan must know how likely steps are: then values with bonuses take turns with ways
+(`models.bonus_values`), until surprises should get rare. Where a step fails now and then (sticky actions), ways still
+lead where they should, and find in a few tries what values of novelty find in many; on coarser levels a pair is then
+tried a few times before it is known. Where cells mix states, ways lead nowhere, and values get most of the samples.
+
+**After the first reward** a deterministic world is explored as before: what was seen is known. Under noise it is not,
+and the best of many ways that were tried once is mostly a lucky one. So a third turn acts by hopes: values of the
+reward with a bonus for what the plan may be wrong about. Exploring for its own sake keeps its turns, so that a small
+reward does not hide a large one. `after_reward` waits until hopes for the start are close to the plan's.
 
 **Levels.** Where a world says what its states are made of (`World.parts`), pairs are counted on four levels of cells
 that are found as exploration goes (`models.cell_levels`), and samples are shared among those levels that have something
@@ -58,6 +67,8 @@ from curious_explorer.worlds.world import World, check_world
 LEAST_AFTER_REWARD = 2_000
 LEAST_CHANGE = 1e-4
 """How far a value must move before the states that lead there are looked at, in units of the most."""
+PLAN_SHARE = 0.5
+"""With ``after_reward``, under noise: up to which share of all samples a plan may be improved that is not good yet."""
 TELL_EVERY = 1_000
 Progress = Callable[[int, int, int | None], None]
 """Told the samples, how many states were met, and after how many samples the first reward was."""
@@ -89,7 +100,8 @@ class Frontier:
     """Whether to stop as soon as the world pays anything."""
     after_reward: float | None = None
     """To stop after so many times the samples that the first reward took, and `least_after_reward` more: what lies
-    around it is known then. None: go on."""
+    around it is known then. Under noise not before the plan is good, too (hopes for the start are less than a tenth
+    above it), or half of the samples are used. None: go on."""
     least_after_reward: int = LEAST_AFTER_REWARD
     """So that a small reward beside the start does not hide a large one further away."""
 
@@ -151,11 +163,10 @@ class Frontier:
         """Explore, from where the folder's counts stand if there are any."""
         found = None if folder is None else read_counts(folder)
         if folder is None or found is None:
-            run = self.begin(world)
+            run = self.begin(world, samples=samples)
         else:
             with reading(folder, CheckpointError, advice="choose another folder, or explore anew"):
-                run = self.begin(world, found)
-        kept = None if found is None else (run.taken, run.done)  # what the folder holds
+                run = self.begin(world, found, samples=samples)
         log = RunLog(world, samples, watch)
         values = np.zeros(world.num_states if watch is not None else 0)
 
@@ -177,14 +188,13 @@ class Frontier:
                 log.show(best)
             if folder is not None and run.taken // SAVE_EVERY > before // SAVE_EVERY and not run.done:
                 write_counts(folder, run.counts(gamma))
-                run = self.begin(world, read_counts(folder))  # as a run does that was killed here
-                kept = run.taken, run.done
+                run = self.begin(world, read_counts(folder), samples=samples)  # as a run does that was killed here
         log.samples = run.taken
         if progress is not None:
             progress(run.taken, len(run.model), run.first_reward)
         if watch is not None:
             log.show(best, always=True)
-        if folder is not None and kept != (run.taken, run.done):  # a finished run that is called again stays as it is
+        if folder is not None:
             write_counts(folder, run.counts(gamma))
         return Exploration.of_counts(run.counts(gamma))
 
@@ -193,16 +203,24 @@ class Frontier:
         """Every so many samples there is something to do besides stepping."""
         return [TELL_EVERY] * (progress is not None) + [SAVE_EVERY] * (folder is not None)
 
-    def begin(self, world: World, found: FrontierCounts | None = None, *, prefer: Prefer | None = None) -> FrontierRun:
+    def begin(
+        self,
+        world: World,
+        found: FrontierCounts | None = None,
+        *,
+        prefer: Prefer | None = None,
+        samples: int | None = None,
+    ) -> FrontierRun:
         """An exploration that the caller steps, from the beginning or from what one has found; see `FrontierRun`."""
-        factor, more = math.inf, 0.0
+        factor, more, latest = math.inf, 0.0, 0.0
         if self.stop_at_reward:
             factor = 1.0
         elif self.after_reward is not None:
             factor, more = 1.0 + self.after_reward, float(self.least_after_reward)
+            latest = PLAN_SHARE * samples if samples is not None else 0.0
         return FrontierRun(
             world,
-            (self.restart_factor, self.discount, LEAST_CHANGE, self.price, factor, more),
+            (self.restart_factor, self.discount, LEAST_CHANGE, self.price, factor, more, latest),
             backups=self.backups,
             hold=self.hold,
             levels=self.levels,

@@ -19,8 +19,9 @@ from curious_explorer.errors import CellWarning
 from curious_explorer.explorers import frontier_steps as loop
 from curious_explorer.explorers.exploration import MOST_POLICIES
 from curious_explorer.explorers.frontier_files import FrontierCounts
-from curious_explorer.explorers.frontier_steps import NOW_SIZE, SHARES, STRETCHES, Agent
-from curious_explorer.models.bonus_values import BonusValues, sweeps_for
+from curious_explorer.explorers.frontier_steps import NOW_SIZE, SHARES, STRETCHES, TABLES, Agent
+from curious_explorer.models import bonus_values
+from curious_explorer.models.bonus_values import Sweeps, sweeps_for
 from curious_explorer.models.cell_levels import CellLevels
 from curious_explorer.models.frontier_search import FrontierSearch
 from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
@@ -63,7 +64,7 @@ class FrontierRun:
         self._settings: Floats = np.array(settings, dtype=np.float64)
         self._prefer = prefer
         self._cells = CellLevels()
-        self._values: BonusValues | None = None
+        self._values: list[Sweeps] | None = None  # by number of table
         self._compiled = world.compiled_steps()
         self._may_layer = levels and self._compiled is None
         self._layered: bool | None = None if self._may_layer else False  # whether the world says what states are of
@@ -73,7 +74,7 @@ class FrontierRun:
         self._random: Words = key.astype(np.uint64)
         self._way: Indices = np.zeros(0, dtype=np.int32)
         self._hopes: Indices = np.zeros(0, dtype=np.int32)
-        self._spent = np.zeros(len(SHARES))
+        self._spent, self._turns = np.zeros(len(SHARES)), np.zeros(loop.HOPES + 1)
         self._given: Integers
         self.goals: list[int] = []
         if found is None:
@@ -101,10 +102,11 @@ class FrontierRun:
     def _begin_levels(self) -> None:
         """Forget what was planned, and what was new on which level."""
         now = self._now
-        for place in (loop.LEVEL, loop.AHEAD, loop.IN_VAIN, loop.BY_VALUES, loop.ASKED, loop.TOLD, loop.SAID):
+        for place in (loop.LEVEL, loop.AHEAD, loop.IN_VAIN, loop.BY_VALUES, loop.SINCE, loop.TOLD, loop.SAID):
             now[place] = 0
+        now[loop.TURN] = now[loop.CLOSE_NOW] = 0
         now[loop.AT] = now[loop.LEFT] = now[loop.EXPECTED] = NONE
-        self._spent[:] = 0.0
+        self._spent[:] = self._turns[:] = 0.0
 
     def _begin_search(self) -> None:
         """Search a model for the first time, or for the first time since states have changed."""
@@ -122,7 +124,8 @@ class FrontierRun:
         self._world.restore(found.world)
         self.model, self.goals, self._layered = found.model, list(found.goals), found.state["layered"]
         self._random = np.array([found.state["random"]], dtype=np.uint64)
-        self._now[:] = found.state["now"]
+        places = found.state["now"]
+        self._now[: len(places)] = places  # files of 0.2.0 have fewer
         now, stretches = self._now, len(STRETCHES) * self._world.num_actions
         if (
             now[loop.LEVELS] != (1 if self._layered is False else len(SHARES))
@@ -133,7 +136,9 @@ class FrontierRun:
             raise ValueError("what is left to repeat, or where it starts, is out of range")
         now[loop.AGE] = 0
         self._begin_levels()
-        now[loop.LEVEL], self._spent[:] = found.state["now"][loop.LEVEL], found.state["spent"]
+        now[loop.LEVEL] = places[loop.LEVEL]
+        self._spent[:] = found.state["spent"]
+        self._turns[:] = found.state.get("turns", 0.0)
         self._search = FrontierSearch(self.model, int(now[loop.LEVELS]), self._price)
         keys = None
         if self._layered:
@@ -179,6 +184,7 @@ class FrontierRun:
             "random": int(self._random[0]),
             "now": self._now.tolist(),
             "spent": self._spent.tolist(),
+            "turns": self._turns.tolist(),
             "layered": self._layered,
             "by_values": self._values is not None,
         }
@@ -393,27 +399,36 @@ class FrontierRun:
             )
 
     def _use_values(self) -> None:
-        self._values = BonusValues(
-            self.model, gamma=self._discount, least=self._least, backups=self._backups, every=self._hold
-        )
+        """Make tables of values for what was counted so far."""
+        states, discount = len(self.model.graph.first_into), self._discount
+        novelty = sweeps_for(states, bonus_values.novelty_terms(self._least))
+        bonus_values.settle(self.model, novelty, discount)
+        hopes, plan = sweeps_for(states, bonus_values.hope_terms()), sweeps_for(states, bonus_values.plan_terms())
+        if self.first_reward is not None:
+            bonus_values.settle_plan(self.model, plan, hopes, discount)
+        self._values = [novelty, hopes, plan]
         self._now[loop.BY_VALUES], self._now[loop.LEFT] = 1, NONE
+        self._search.begin_anew()  # it takes more tries to know a pair
 
     def _refresh(self) -> None:
         """Widen all arrays to what the model's are, and tell the kernels where they lie."""
         self._search.make_room()
         if self._values is not None:
-            self._values.make_room()
+            states = len(self.model.graph.first_into)
+            if states > len(self._values[0].values):
+                self._values = [bonus_values.widened(each, states) for each in self._values]
         room = len(self.model.graph.first_into) + max(STRETCHES) + 1
         way, hopes = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
         ahead = int(self._now[loop.AHEAD])
         if ahead > 0:
             way[:ahead], hopes[:ahead] = self._way[:ahead], self._hopes[:ahead]
         self._way, self._hopes = way, hopes
-        agent = Agent(self._now, self._settings, self._spent, self._actions, way, hopes, self._random)
-        sweeps = sweeps_for(0) if self._values is None else self._values.sweeps
-        levels = [array for level in self._search.levels for array in (level.bounds, level.keys, level.tried)]
-        levels += [self._actions[:0]] * (3 * len(SHARES) - len(levels))  # of levels that there are not
-        self._held = (*agent, *self.model.graph, *self._search.work, *sweeps, *levels)  # kept alive for the kernels
+        agent = Agent(self._now, self._settings, self._spent, self._turns, self._actions, way, hopes, self._random)
+        tables = [array for each in self._values or [sweeps_for(0)] * TABLES for array in each]
+        fields = loop.LEVEL_FIELDS
+        levels = [getattr(level, name) for level in self._search.levels for name in fields]
+        levels += [self._actions[:0]] * (len(fields) * len(SHARES) - len(levels))  # of levels that there are not
+        self._held = (*agent, *self.model.graph, *self._search.work, *tables, *levels)  # kept alive for the kernels
         assert len(self._held) == len(loop.ARRAYS)
         self._given = addresses_of(self._held)
 

@@ -17,7 +17,7 @@ import numpy as np
 from curious_explorer.arrays import Floats, Indices, Integers, Words
 from curious_explorer.compile import carray, compiled, inlined, int64, pointer
 from curious_explorer.models import bonus_values
-from curious_explorer.models.bonus_values import Sweeps
+from curious_explorer.models.bonus_values import Sweeps, hope_for, look_at_range, sweep, wait
 from curious_explorer.models.frontier_search import Level, Scratch, best_exits, lower, search
 from curious_explorer.models.growing_model import (
     NONE,
@@ -36,6 +36,17 @@ SHARES = (8.0, 8.0, 3.0, 1.0)
 """In which proportion samples are shared among the levels that have something left, the coarsest first. It matters
 little: (3, 3, 3, 1) takes 18,700 samples for DoorKey-16x16 instead of 16,600, and 4,100 for MultiRoom-N4 instead of
 6,100 (medians of five layouts)."""
+ENOUGH = 3
+"""Under noise, how many tries it takes to know a pair on a coarser level, where one that failed is not made up for by
+others: with 1, the first reward of DoorKey-8x8 with sticky actions takes up to 46,000 samples, and 14,000 with 3."""
+WAYS, NOVELTY, HOPES = range(3)
+"""By what it acts under noise: ways to new pairs, values of novelty, values of hopes (once there is a reward)."""
+VERY_NOISY, WORSE = 0.33, 7.0
+"""From which share of surprises on ways are worse than values of novelty, because steps hardly ever lead where they
+should; and how many times fewer samples the worse one of the two gets."""
+NOVELTY_VALUES, HOPE_VALUES, PLAN_VALUES = range(3)
+"""Tables of values."""
+TABLES = 3
 NOISY, QUIET, FEWEST_REPEATS = 0.1, 0.03, 20
 """From which share of surprises among repeated tries on values take over, from which on they hand back, and how many
 repeats it takes to tell."""
@@ -50,40 +61,56 @@ RESTART, FINISHED, TO_VALUES, TO_WAYS, NO_ROOM, CHOICE, EXHAUSTED, NOWHERE, SPEN
 the end of the way, nothing new is within reach; of compiled worlds: no episode can be begun, the steps are used up."""
 TERMINATED, TRUNCATED = 1, 2
 
+LONGEST_TURN = 10
+"""For how many times as many steps as values are held it goes on with one of them where no episode ends."""
+CLOSE, CLOSE_IN_A_ROW = 0.1, 20
+"""A plan is good enough when, for so many episodes in a row, hopes for their start were no further above it."""
+
 NUM_ACTIONS, LEVELS, BACKUPS, HOLD, TOOK, ASKS = range(6)  # what does not change
 AT, LEFT, AGE, LIMIT, LEVEL, AHEAD, EXPECTED, IN_VAIN, START, STRETCHES_LEFT = range(6, 16)
-BY_VALUES, ASKED, TAKEN, FIRST_REWARD, DONE, ACTION, HOPED, TOLD, GOAL, CHOICES, SAID = range(16, 27)
+BY_VALUES, SINCE, TAKEN, FIRST_REWARD, DONE, ACTION, HOPED, TOLD, GOAL, CHOICES, SAID, TURN, CLOSE_NOW = range(16, 29)
 """Places in ``now``. Of what does not change: `TOOK` has the samples of one step, `ASKS` says whether there is somebody
 to ask for choices. Then: where the agent stands (`NONE`: nowhere), the state that it left last, the steps of the
 episode, after how many the world cuts episodes off, the level of cells that it works for, how many steps are planned,
 where the next episode must begin for that plan, restarts in vain, the one start (`NONE`: none yet, `MANY`), stretches
-to repeat actions for; whether it acts by values, how often these were asked; the samples taken, at which it first
-paid (`NONE`), whether it is done; the last action and where that was hoped to lead, and whether it told anything new;
-the end of the way and among how many actions there is a choice; whether `EXHAUSTED` was said."""
-NOW_SIZE = 27
+to repeat actions for; whether it takes the world for noisy, for how many steps its turn has lasted; the samples taken,
+at which it first paid (`NONE`), whether it is done; the last action and where that was hoped to lead, and whether it
+told anything new; the end of the way and among how many actions there is a choice; whether `EXHAUSTED` was said; under
+noise by what it acts (`WAYS`, ...), and in how many episodes in a row the plan was good enough."""
+NOW_SIZE = 29
 MANY = -2
-FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE = range(6)
-"""Places in ``settings``; it stops at so many times the samples of the first reward, and some more."""
+FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE, STOP_LATEST = range(7)
+"""Places in ``settings``; it stops at so many times the samples of the first reward, and some more; under noise when
+the plan is good enough, too, or after so many samples in all."""
 
 
 class Agent(NamedTuple):
     """What the loop itself keeps."""
 
     now: Integers  # (NOW_SIZE,)
-    settings: Floats  # (6,)
+    settings: Floats  # (7,)
     spent: Floats  # (L,): samples spent on each level, by its share
+    turns: Floats  # (3,): under noise, samples spent on ways, novelty and hopes, by their shares
     actions: Indices  # (A,): scratch
     way: Indices  # (S + a stretch,): the actions that are planned, the next one last
     hopes: Indices  # the same: where they should lead, `NONE` where nobody knows
     random: Words  # (1,): the counter of draws
 
 
-ARRAYS = (*Agent._fields, *Graph._fields, *Scratch._fields, *Sweeps._fields, *("bounds", "keys", "tried") * len(SHARES))
+LEVEL_FIELDS = ("bounds", "keys", "tries")
+ARRAYS = (
+    *Agent._fields,
+    *Graph._fields,
+    *Scratch._fields,
+    *Sweeps._fields * TABLES,
+    *LEVEL_FIELDS * len(SHARES),
+)
 """What stands in a list of addresses."""
 _GRAPH = len(Agent._fields)
 _SCRATCH = _GRAPH + len(Graph._fields)
 _SWEEPS = _SCRATCH + len(Scratch._fields)
-_FIRST_LEVEL = _SWEEPS + len(Sweeps._fields)
+_TABLE_SIZE, _LEVEL_SIZE = len(Sweeps._fields), len(LEVEL_FIELDS)
+_FIRST_LEVEL = _SWEEPS + TABLES * _TABLE_SIZE
 
 
 @inlined
@@ -107,14 +134,15 @@ def _float64(given: Integers, place: int) -> Floats:
 @inlined
 def agent_at(given: Integers) -> Agent:
     """The agent of a list of addresses."""
-    random = carray(pointer(given[12]), (given[13],), np.uint64)
+    random = carray(pointer(given[14]), (given[15],), np.uint64)
     return Agent(
         _int64(given, 0),
         _float64(given, 1),
         _float64(given, 2),
-        _int32(given, 3),
+        _float64(given, 3),
         _int32(given, 4),
         _int32(given, 5),
+        _int32(given, 6),
         random,
     )
 
@@ -156,30 +184,37 @@ def scratch_at(given: Integers) -> Scratch:
 
 
 @inlined
-def sweeps_at(given: Integers) -> Sweeps:
-    """Values with bonuses; empty while the agent acts by ways."""
-    waiting = carray(pointer(given[2 * _SWEEPS + 4]), (given[2 * _SWEEPS + 5],), np.bool_)
+def sweeps_at(given: Integers, table: int) -> Sweeps:
+    """One table of values; empty while the agent acts by ways."""
+    first = _SWEEPS + _TABLE_SIZE * table
+    waiting = carray(pointer(given[2 * first + 4]), (given[2 * first + 5],), np.bool_)
     return Sweeps(
-        _float64(given, _SWEEPS),
-        _float64(given, _SWEEPS + 1),
+        _float64(given, first),
+        _float64(given, first + 1),
         waiting,
-        _int32(given, _SWEEPS + 3),
-        _int64(given, _SWEEPS + 4),
+        _int32(given, first + 3),
+        _int64(given, first + 4),
+        _float64(given, first + 5),
     )
 
 
 @inlined
-def level_at(given: Integers, number: int, price: float) -> Level:
+def level_at(given: Integers, number: int, price: float, enough: int) -> Level:
     """One level of cells."""
-    first = _FIRST_LEVEL + 3 * number
-    tried = carray(pointer(given[2 * first + 4]), (given[2 * first + 5],), np.bool_)
-    return Level(_int32(given, first), _int32(given, first + 1), tried, price)
+    first = _FIRST_LEVEL + _LEVEL_SIZE * number
+    return Level(_int32(given, first), _int32(given, first + 1), _int32(given, first + 2), price, enough)
 
 
 @inlined
 def price_of(agent: Agent, number: int) -> float:
     """What one more try of a pair of varying outcomes costs on a level: only the finest goes on trying."""
     return float(agent.settings[PRICE]) if number == agent.now[LEVELS] - 1 else 0.0
+
+
+@inlined
+def enough_of(agent: Agent, number: int) -> int:
+    """How many tries are enough to know a pair on a level; on the finest, novelty takes care of those that failed."""
+    return int64(ENOUGH if agent.now[BY_VALUES] and number < agent.now[LEVELS] - 1 else 1)
 
 
 # What was seen --------------------------------------------------------------------------------------------------------
@@ -193,26 +228,30 @@ def take_in(given: Integers, following: int, reward: float, end_reward: float, e
     at, action = now[AT], now[ACTION]
     now[TAKEN] += now[TOOK]
     now[AGE] += 1
-    agent.spent[now[LEVEL]] += 1.0 / SHARES[now[LEVEL]]
+    if not now[BY_VALUES] or now[TURN] == WAYS:
+        agent.spent[now[LEVEL]] += 1.0 / SHARES[now[LEVEL]]
+    if now[BY_VALUES]:
+        better = NOVELTY if graph.tally[SURPRISES] > VERY_NOISY * graph.tally[REPEATS] else WAYS
+        agent.turns[now[TURN]] += 1.0 if now[TURN] in (better, HOPES) else WORSE
     terminated = ending & TERMINATED
     if terminated:
         graph.end_paid[following] = end_reward
     if now[FIRST_REWARD] == NONE and (reward > 0.0 or end_reward > 0.0):
         now[FIRST_REWARD] = now[TAKEN]
-    first = now[FIRST_REWARD]
-    if first != NONE and now[TAKEN] >= agent.settings[STOP_FACTOR] * first + agent.settings[STOP_MORE]:
+    first, settings = now[FIRST_REWARD], agent.settings
+    good = not now[BY_VALUES] or now[CLOSE_NOW] >= CLOSE_IN_A_ROW or now[TAKEN] >= settings[STOP_LATEST]
+    if first != NONE and good and now[TAKEN] >= settings[STOP_FACTOR] * first + settings[STOP_MORE]:
         now[DONE] = 1
     now[TOLD] = add_step(graph, at * now[NUM_ACTIONS] + action, ~following if terminated else following, reward)
     if now[TOLD]:
         now[AHEAD] = 0
-        if not now[BY_VALUES]:
-            work = scratch_at(given)
-            for number in range(now[LEVELS]):
-                level = level_at(given, number, price_of(agent, number))
-                key = level.keys[at]
-                if key != NONE:
-                    level.tried[key * now[NUM_ACTIONS] + action] = True
-                lower(graph, level, work, now[NUM_ACTIONS], at)
+    work = scratch_at(given)
+    for number in range(now[LEVELS]):
+        level = level_at(given, number, price_of(agent, number), enough_of(agent, number))
+        if level.keys[at] != NONE:
+            level.tries[level.keys[at] * now[NUM_ACTIONS] + action] += 1
+        if now[TOLD]:
+            lower(graph, level, work, now[NUM_ACTIONS], at)
     now[LEFT], now[AT] = at, following
     if following != now[HOPED]:
         now[AHEAD] = 0
@@ -278,19 +317,17 @@ def _plan_ahead(given: Integers) -> int:
     if now[BY_VALUES]:
         if surprises < QUIET * repeats:
             return int64(TO_WAYS)
-        now[ASKED] += 1
-        backups = 0 if now[ASKED] % now[HOLD] else now[BACKUPS] * now[HOLD]
-        discount, least = agent.settings[DISCOUNT], agent.settings[LEAST]
-        sweeps = sweeps_at(given)
-        count = bonus_values.choose(
-            graph, sweeps, num_actions, discount, least, backups, now[LEFT], now[AT], agent.actions
-        )
-        agent.way[0], agent.hopes[0] = agent.actions[_draw(agent, count)], NONE
-        now[AHEAD] = 1
-        return int64(0)
-    if repeats >= FEWEST_REPEATS and surprises > NOISY * repeats:
+        _take_turn(given)
+        if now[TURN] != WAYS:
+            _act_by_values(given)
+            return int64(0)
+    if not now[BY_VALUES] and repeats >= FEWEST_REPEATS and surprises > NOISY * repeats:
         return int64(TO_VALUES)
     if not _find_way(given):
+        if now[BY_VALUES]:
+            now[TURN] = NOVELTY
+            _act_by_values(given)
+            return int64(0)
         if now[START] == MANY and now[IN_VAIN] < RESTARTS_IN_VAIN:
             now[IN_VAIN] += 1
             now[AT] = NONE
@@ -312,6 +349,57 @@ def _plan_ahead(given: Integers) -> int:
 
 
 @compiled
+def _take_turn(given: Integers) -> None:
+    """Under noise: decide by what to act, where an episode begins or after a long time; the least used comes next."""
+    agent = agent_at(given)
+    now, turns = agent.now, agent.turns
+    rewarded = now[FIRST_REWARD] != NONE
+    if now[LEFT] != NONE:
+        for table in range(TABLES if rewarded else NOVELTY_VALUES + 1):
+            wait(sweeps_at(given, table), now[LEFT])
+    if now[AGE] == 0 and rewarded:
+        _see_how_close(given)
+    now[SINCE] += 1
+    if (now[AGE] == 0 and now[SINCE] >= now[HOLD]) or now[SINCE] >= LONGEST_TURN * now[HOLD]:
+        now[SINCE] = 0
+        if turns[HOPES] == 0.0:  # it begins with what the others have
+            turns[HOPES] = min(turns[WAYS], turns[NOVELTY])
+        now[TURN] = WAYS if turns[WAYS] < turns[NOVELTY] else NOVELTY
+        if rewarded and turns[HOPES] < turns[now[TURN]]:
+            now[TURN] = HOPES
+
+
+@compiled
+def _act_by_values(given: Integers) -> None:
+    """Plan one step by values of novelty or of hopes, which are swept now and then and held between."""
+    agent, graph = agent_at(given), graph_at(given)
+    now, num_actions = agent.now, agent.now[NUM_ACTIONS]
+    discount, backups = agent.settings[DISCOUNT], now[BACKUPS] * now[HOLD]
+    by_hopes = now[TURN] == HOPES
+    sweeps = sweeps_at(given, HOPE_VALUES if by_hopes else NOVELTY_VALUES)
+    if now[SINCE] % now[HOLD] == 0:
+        if by_hopes:
+            plan = sweeps_at(given, PLAN_VALUES)
+            sweep(graph, plan, num_actions, discount, backups)
+            look_at_range(plan, graph.tally[STATES])
+            hope_for(sweeps, plan)
+        sweep(graph, sweeps, num_actions, discount, backups)
+    count = bonus_values.choose(graph, sweeps, num_actions, discount, now[AT], agent.actions)
+    agent.way[0], agent.hopes[0] = agent.actions[_draw(agent, count)], NONE
+    now[AHEAD] = 1
+
+
+@compiled
+def _see_how_close(given: Integers) -> None:
+    """An episode begins: whether hopes are still far above the plan."""
+    now = agent_at(given).now
+    plan, hopes = sweeps_at(given, PLAN_VALUES), sweeps_at(given, HOPE_VALUES)
+    known = plan.values[now[AT]] - plan.terms[bonus_values.LOWEST]
+    hoped = hopes.values[now[AT]] - plan.terms[bonus_values.LOWEST]
+    now[CLOSE_NOW] = now[CLOSE_NOW] + 1 if known > 0.0 and hoped <= (1.0 + CLOSE) * known else 0
+
+
+@compiled
 def _find_way(given: Integers) -> bool:
     """Plan the way to the nearest new pair of the level that was spent least on; whether there is one.
 
@@ -327,7 +415,7 @@ def _find_way(given: Integers) -> bool:
             if not asked >> other & 1 and (number == NONE or agent.spent[other] < agent.spent[number]):
                 number = int64(other)
         asked |= 1 << number
-        level = level_at(given, number, price_of(agent, number))
+        level = level_at(given, number, price_of(agent, number), enough_of(agent, number))
         distance, goal, length = search(graph, level, work, num_actions, now[AT], now[LIMIT] - now[AGE] - 1)
         if goal != NONE:
             _load(agent, graph, work, length)

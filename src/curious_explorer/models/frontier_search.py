@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curious_explorer.arrays import Indices, Integers, Mask
-from curious_explorer.compile import compiled, int64
+from curious_explorer.arrays import Indices, Integers
+from curious_explorer.compile import compiled, inlined, int64
 from curious_explorer.models.growing_model import FAR, NONE, Graph, GrowingModel, outcome_cost, pop, push
 
 G_BITS = 24
@@ -40,9 +40,11 @@ class Level(NamedTuple):
 
     bounds: Indices  # (S,): h
     keys: Indices  # (S,): NONE in every place on the finest level
-    tried: Mask  # (K * A,): which actions were tried in a state of each key
+    tries: Indices  # (K * A,): how often each action was tried in the states of each key; empty on the finest level
     price: float
     """What one more try costs where outcomes vary, in steps for each factor e of tries; zero: it is never worth it."""
+    enough: int = 1
+    """After how many tries a pair is no longer new."""
 
 
 class Scratch(NamedTuple):
@@ -81,7 +83,7 @@ class FrontierSearch:
     def _new_level(self, *, coarse: bool, price: float) -> Level:
         states = _capacity(self._model)[0]
         bounds, keys = np.zeros(states, dtype=np.int32), np.full(states, NONE, dtype=np.int32)
-        return Level(bounds, keys, np.zeros(states * self._num_actions if coarse else 0, dtype=np.bool_), price)
+        return Level(bounds, keys, np.zeros(states * self._num_actions if coarse else 0, dtype=np.int32), price)
 
     def meet(self, index: int, keys: Sequence[int] = ()) -> None:
         """A state was added to the model; with its keys on all levels but the last."""
@@ -97,23 +99,24 @@ class FrontierSearch:
             self.work = scratch_for(states, outcomes)
             self.work.number[0] = number
         if states > len(self.levels[0].bounds):
-            wider = [self._new_level(coarse=len(level.tried) > 0, price=level.price) for level in self.levels]
+            wider = [self._new_level(coarse=len(level.tries) > 0, price=level.price) for level in self.levels]
             for old, new in zip(self.levels, wider, strict=True):
-                for name in ("bounds", "keys", "tried"):
+                for name in ("bounds", "keys", "tries"):
                     getattr(new, name)[: len(getattr(old, name))] = getattr(old, name)
             self.levels = wider
 
     def begin_anew(self, keys: Indices | None = None) -> None:
-        """Forget all bounds; with keys on all levels but the last, shape (levels - 1, M), what was tried follows."""
+        """Forget all bounds; with keys on all levels but the last, shape (levels - 1, M), tries follow."""
         self.make_room()
         for level in self.levels:
             level.bounds[:] = 0
         if keys is not None:
             index, action = np.nonzero(self._model.tries)
+            times = self._model.tries[index, action]
             for level, row in zip(self.levels, keys, strict=False):
                 level.keys[: len(row)] = row
-                level.tried[:] = False
-                level.tried[row[index] * self._num_actions + action] = True
+                level.tries[:] = 0
+                np.add.at(level.tries, row[index] * self._num_actions + action, times)
 
     def changed(self, index: int, action: int) -> None:
         """A pair was tried, and that told something."""
@@ -121,7 +124,7 @@ class FrontierSearch:
         for level in self.levels:
             key = level.keys[index]
             if key != NONE:
-                level.tried[key * self._num_actions + action] = True
+                level.tries[key * self._num_actions + action] += 1
             lower(self._model.graph, level, self.work, self._num_actions, index)
 
     def way(self, level: int, start: int, most: int = FAR) -> Way | None:
@@ -152,38 +155,33 @@ def scratch_for(states: int, outcomes: int) -> Scratch:
     return Scratch(number, seen, closed, g, via, order, path, keys, heap)
 
 
+@inlined
+def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, action: int) -> int:
+    """e(s,a)."""
+    pair, key = state * num_actions + action, level.keys[state]
+    tries = graph.tries[pair]
+    if (tries if key == NONE else level.tries[key * num_actions + action]) < level.enough:
+        return int64(0)
+    if tries > 0 and level.price > 0.0 and graph.next_outcome[graph.first_outcome[pair]] != NONE:
+        return int64(level.price * np.log(tries) + 1.0)
+    return int64(FAR)
+
+
 @compiled
 def exit_cost(graph: Graph, level: Level, num_actions: int, state: int) -> int:
     """The least e(s,a) of a state."""
     least = int64(FAR)
-    key = level.keys[state]
     for action in range(num_actions):
-        pair = state * num_actions + action
-        tries = graph.tries[pair]
-        if tries == 0:
-            if key == NONE or not level.tried[key * num_actions + action]:
-                return int64(0)
-        elif level.price > 0.0 and graph.next_outcome[graph.first_outcome[pair]] != NONE:
-            least = min(least, int64(level.price * np.log(tries) + 1.0))
+        least = min(least, exit_cost_of(graph, level, num_actions, state, action))
     return least
 
 
 @compiled
 def best_exits(graph: Graph, level: Level, num_actions: int, state: int, actions: Indices) -> int:
     """The actions of least e(s,a), written to ``actions``; returns how many there are."""
-    least = exit_cost(graph, level, num_actions, state)
-    count = 0
-    key = level.keys[state]
+    least, count = exit_cost(graph, level, num_actions, state), int64(0)
     for action in range(num_actions):
-        pair = state * num_actions + action
-        tries = graph.tries[pair]
-        cost = int64(FAR)
-        if tries == 0:
-            if key == NONE or not level.tried[key * num_actions + action]:
-                cost = int64(0)
-        elif level.price > 0.0 and graph.next_outcome[graph.first_outcome[pair]] != NONE:
-            cost = int64(level.price * np.log(tries) + 1.0)
-        if cost == least:
+        if exit_cost_of(graph, level, num_actions, state, action) == least:
             actions[count] = action
             count += 1
     return count
