@@ -24,9 +24,10 @@ bench: setup  ## one table: ours against what a user would pick instead
 bounds: setup  ## the tests with every index of compiled code checked; slow
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.bounds_cache $(BIN)/python -m pytest -m "not slow"
 
-trust: setup  ## damaged files, and commands stopped at every file operation
+trust: setup  ## a million damaged files, commands stopped at every file operation and at random; hours
 	$(BIN)/python -m benchmarks.fuzz --inputs 1000000
 	$(BIN)/python -m benchmarks.crashes
+	$(BIN)/python -m benchmarks.random_kills
 
 docs: setup
 	$(BIN)/mkdocs build --strict

@@ -20,73 +20,17 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from curious_explorer.storage import LOCK_FILE
-from curious_explorer.studies.comparison_run import Comparison
-from curious_explorer.studies.comparison_study import compare
-from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
+from benchmarks.stopped_commands import COMMANDS, Command, different, files_of
 
 KINDS = ("killed", "failed", "torn")
 WRITING = os.O_WRONLY | os.O_RDWR
+HERE = [name for name in COMMANDS if not name.endswith("ray")]
+"""A cluster's processes do not survive a fork; `benchmarks.random_kills` stops it."""
 DONE, STOPPED, REFUSED = 0, 77, 78
 """Exit codes of the process: to its end; stopped by us; ended by an error of its own, as a full disk makes it."""
-CLOCK = ("times.csv", ".time.json", "timings.json", "report.html", "comparison-speed")
-"""What holds seconds."""
-THEIRS = ("model.zip", "vecnormalize.pkl")
-"""What Stable-Baselines3 writes in formats of its own, with the time of day in them."""
-
-
-def explore_table(folder: Path) -> None:
-    """Two rounds of Algorithm 2 on a table."""
-    explore_into(folder, ExploreSettings(environment="dcl/2", rounds=2, visits=20, samples=4_000), progress=False)
-
-
-def explore_steps(folder: Path) -> None:
-    """`Frontier` in an environment."""
-    explore_into(folder, ExploreSettings(environment="CliffWalking-v1", cells="identity", samples=300), progress=False)
-
-
-def train(folder: Path) -> None:
-    """PPO with three evaluations."""
-    from curious_explorer.sb3.training import train_into
-    from curious_explorer.sb3.training_settings import TrainingSettings
-
-    settings = TrainingSettings(
-        environment="CartPole-v1",
-        samples=96,
-        num_envs=1,
-        evaluate_every=32,
-        evaluation_episodes=1,
-        hyperparameters={"n_steps": 16, "batch_size": 16},
-    )
-    train_into(folder, settings)
-
-
-def compare_two(folder: Path) -> None:
-    """A comparison of two runs, with its tables."""
-    given = Comparison(methods=("r-max",), environments=("dcl/2",), seeds=2, budget=300)
-    compare(given, folder, resume=(folder / "comparison.json").exists())
-
-
-COMMANDS: dict[str, Callable[[Path], None]] = {
-    "explore, a table": explore_table,
-    "explore, steps": explore_steps,
-    "train": train,
-    "compare": compare_two,
-}
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """What a folder holds, but for seconds and locks."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {
-        name: content
-        for name, content in found.items()
-        if not name.endswith((*CLOCK, *THEIRS)) and Path(name).name != LOCK_FILE
-    }
 
 
 class Disturbance:
@@ -120,9 +64,7 @@ class Disturbance:
         os._exit(STOPPED)
 
 
-def in_process(
-    command: Callable[[Path], None], folder: Path, at: int | None = None, kind: str = "killed"
-) -> tuple[int, int]:
+def in_process(command: Command, folder: Path, at: int | None = None, kind: str = "killed") -> tuple[int, int]:
     """Run a command in a forked process: its exit code, and how many operations it came to."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -152,38 +94,42 @@ def in_process(
 
 
 def crash_everywhere(
-    command: Callable[[Path], None], place: Path, *, stride: int = 1, kinds: tuple[str, ...] = KINDS
+    command: Command, place: Path, *, stride: int = 1, offset: int = 0, kinds: tuple[str, ...] = KINDS
 ) -> tuple[int, list[str]]:
-    """Stop a command at every operation, or every ``stride``-th: how many were tried, and what went wrong."""
+    """Stop a command at every operation, or every ``stride``-th: how many were tried, and what went wrong.
+
+    ``offset``, which is less than the stride, is where those begin that one of several machines tries.
+    """
     command(place / "first")  # compiles, and imports, in this process, so that forked ones need not
     whole = files_of(place / "first")
     code, operations = in_process(command, place / "whole")
     wrong = [] if code == DONE and files_of(place / "whole") == whole else ["two runs without a crash differ"]
-    tried = 0
-    for kind in kinds:
-        for at in range(1 + tried % stride, operations + 1, stride):
-            folder = place / f"{kind}-{at}"
-            tried += 1
-            in_process(command, folder, at, kind)
-            code, _ = in_process(command, folder)
-            if code != DONE:
-                wrong.append(f"{kind} at {at} of {operations}: it could not be resumed")
-            elif (left := files_of(folder)) != whole:
-                names = sorted(name for name in left.keys() | whole.keys() if left.get(name) != whole.get(name))
-                wrong.append(f"{kind} at {at} of {operations}: other bytes in {', '.join(names)}")
-            shutil.rmtree(folder, ignore_errors=True)
-    return tried, wrong
+    points = [(kind, at) for kind in kinds for at in range(1, operations + 1)][offset::stride]
+    for kind, at in points:
+        folder = place / f"{kind}-{at}"
+        in_process(command, folder, at, kind)
+        code, _ = in_process(command, folder)
+        if code != DONE:
+            wrong.append(f"{kind} at {at} of {operations}: it could not be resumed")
+        elif names := different(files_of(folder), whole):
+            wrong.append(f"{kind} at {at} of {operations}: other bytes in {', '.join(names)}")
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(points), wrong
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", nargs="*", choices=sorted(COMMANDS), default=list(COMMANDS))
+    parser.add_argument("--commands", nargs="*", choices=sorted(COMMANDS), default=HERE)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--stride", type=int, default=1, help="try only every so many operations")
+    parser.add_argument("--offset", type=int, default=0, help="which of them is the first, from 0 on")
     options = parser.parse_args()
     failed = 0
     for name in options.commands:
         with tempfile.TemporaryDirectory() as place:
-            tried, wrong = crash_everywhere(COMMANDS[name], Path(place), stride=options.stride)
+            tried, wrong = crash_everywhere(
+                COMMANDS[name], Path(place), stride=options.stride, offset=options.offset, kinds=tuple(options.kinds)
+            )
         print(f"{name:20} {tried:5} crashes, {len(wrong)} not resumed to the same bytes", flush=True)
         for each in wrong:
             print(f"  {each}")

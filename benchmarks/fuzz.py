@@ -35,7 +35,7 @@ from benchmarks.fuzz_inputs import Format, Input, damaged, digest, formats, lay_
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "data" / "fuzz"
 LONGEST = 5.0
 MEMORY_FACTOR, MEMORY_MORE = 3, 64 << 20
-PORTION = 10_000
+PORTION = 50_000
 """Inputs of one process."""
 OUTCOMES = ("refused", "same", "valid", "foreign", "silent", "mixed", "hang", "memory", "died")
 FINDINGS = OUTCOMES[3:]

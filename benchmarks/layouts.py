@@ -9,7 +9,7 @@ exploring is a sample, those in which the network acts included; those of tests 
 - view: the same with a network that sees the last view alone;
 - apart: without memory, and each layout is explored knowing nothing of the others.
 
-Settings were chosen on MultiRoom-N4 and KeyCorridorS3R1 with seeds below 100, and then left alone.
+Settings were chosen on MultiRoom-N4, KeyCorridorS3R1 and KeyCorridorS3R2 with seeds below 100, and then left alone.
 
 Everything is kept in ``--out``: run the same command again to go on, or with more ``--stages`` to go further. A line is
 printed for each stage.
@@ -36,6 +36,7 @@ TASKS = {
     "MultiRoom-N7-S8": "MiniGrid-MultiRoom-N7-S8-v0",
     "DoorKey-8x8": "MiniGrid-DoorKey-8x8-v0",
     "KeyCorridorS3R1": "MiniGrid-KeyCorridorS3R1-v0",
+    "KeyCorridorS3R2": "MiniGrid-KeyCorridorS3R2-v0",
     "KeyCorridorS3R3": "MiniGrid-KeyCorridorS3R3-v0",
     "KeyCorridorS4R3": "MiniGrid-KeyCorridorS4R3-v0",
     "KeyCorridorS6R3": "MiniGrid-KeyCorridorS6R3-v0",

@@ -38,6 +38,31 @@ def test_each_number_of_each_channel_has_its_place_and_one_never_seen_has_the_la
         Symbols.from_description(symbols.description(), spaces.Discrete(3))
 
 
+def test_words_of_a_text_that_changes_are_symbols():
+    told = [{**view(1), "mission": mission} for mission in ("go to the key", "go to the red ball")]
+    symbols = Symbols.of(VIEW, told)
+    rows = symbols.rows(told)
+    assert symbols.width - Symbols.of(VIEW, [view(1)]).width == 5 * (6 + 2)
+    assert (rows.sum(axis=1) == 4 * 3 + 1 + 5).all()
+    assert np.abs(rows[0] - rows[1]).sum() == 4  # the fourth word, and whether there is a fifth
+    never = symbols.rows([{**view(1), "mission": f"go to the {word}"} for word in ("box", "door")])
+    assert np.array_equal(*never)
+    described = Symbols.from_description(symbols.description(), VIEW)
+    assert np.array_equal(described.rows(told), rows)
+    many = [{**view(1), "mission": f"word{number}"} for number in range(300)]
+    assert Symbols.of(VIEW, many).width == Symbols.of(VIEW, [view(1)]).width
+
+
+def test_what_symbols_stood_for_when_fewer_were_seen():
+    few = Symbols.of(VIEW, [view(2)])
+    told = [{**view(4), "mission": mission} for mission in ("a b", "a")]
+    many = Symbols.of(VIEW, told)
+    known = many.known_as(few)
+    assert known[4:10].tolist() == [4, 5, 6, 7, 7, 7]  # four directions first; then the last is what was never seen
+    assert (known[-2 * 4 :] == -1).all()  # text was always the same
+    assert many.known_as(many).tolist() == list(range(many.width))
+
+
 def test_what_is_no_symbol_is_left_to_others():
     assert Symbols.of(spaces.Box(-1.0, 1.0, (3,)), [np.zeros(3)]) is None
     assert Symbols.of(spaces.Box(0, 255, (2, 2, 3), np.uint8), [np.full((2, 2, 3), 200, np.uint8)]) is None

@@ -3,6 +3,7 @@
 import functools
 
 import gymnasium
+import numpy as np
 import pytest
 from layouts_helpers import Signposts
 
@@ -11,6 +12,7 @@ from curious_explorer.errors import StudyError
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.sb3.label_cloning import Cloning
 from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid
+from curious_explorer.studies.playing import load_policy, play
 from curious_explorer.studies.solving_layouts import solve_layouts
 
 pytest.importorskip("torch")
@@ -73,6 +75,11 @@ def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
         assert "layouts never seen are solved" in summary["verdict"]
         assert len(told) == 2
         assert (tmp_path / "run" / "summary.json").is_file()
+        played = play(tmp_path / "run", episodes=20, seed=2**30)
+        assert np.mean(np.array(played.returns) > 0) > 0.8
+        agent = load_policy(tmp_path / "run", deterministic=True)
+        agent.begin()
+        assert agent(np.array([0, 2])) == 2
         with pytest.raises(ValueError, match="at least 400"):
             solve_layouts("Signposts-v0", layouts=8, samples=300, out=tmp_path / "other")
         with pytest.raises(ValueError, match="Signposts-v0"):

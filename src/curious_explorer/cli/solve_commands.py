@@ -174,7 +174,7 @@ def _solve_layouts(
             tell=lambda text: say(console, text),
         )
     say(console, f"\n{summary['verdict']}")
-    say(console, f"Summary: {folder / 'summary.json'}; policy: {folder / f'{layouts:04d}' / 'policy'}")
+    say(console, f"Summary: {folder / 'summary.json'}; look at it: curious-explorer play {folder}")
 
 
 def play(

@@ -167,6 +167,7 @@ class Frontier:
         else:
             with reading(folder, CheckpointError, advice="choose another folder, or explore anew"):
                 run = self.begin(world, found, samples=samples)
+        kept = None if found is None else (run.taken, run.done)  # what the folder holds
         log = RunLog(world, samples, watch)
         values = np.zeros(world.num_states if watch is not None else 0)
 
@@ -189,12 +190,13 @@ class Frontier:
             if folder is not None and run.taken // SAVE_EVERY > before // SAVE_EVERY and not run.done:
                 write_counts(folder, run.counts(gamma))
                 run = self.begin(world, read_counts(folder), samples=samples)  # as a run does that was killed here
+                kept = run.taken, run.done
         log.samples = run.taken
         if progress is not None:
             progress(run.taken, len(run.model), run.first_reward)
         if watch is not None:
             log.show(best, always=True)
-        if folder is not None:
+        if folder is not None and kept != (run.taken, run.done):  # a finished run that is called again stays as it is
             write_counts(folder, run.counts(gamma))
         return Exploration.of_counts(run.counts(gamma))
 

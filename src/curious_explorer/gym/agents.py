@@ -1,6 +1,7 @@
 """Agents: whatever acts in an environment, one observation after the other, and the episodes that it plays.
 
 - `NetworkAgent`: a `NetworkPolicy`, by NumPy alone;
+- `RememberingAgent`: a `RecurrentPolicy`, by NumPy alone;
 - `CellAgent`: a table over cells, as planning on counts gives one.
 
 What Stable-Baselines3 has learned and NumPy cannot run is `ModelAgent` of `curious_explorer.sb3`.
@@ -18,6 +19,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN, Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
+from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 
 LONGEST_EPISODE = 1_000
 """When an episode is cut off, in an environment that has no time limit of its own."""
@@ -57,6 +59,32 @@ class NetworkAgent(Agent):
         if self.deterministic:
             return self.policy.act_likeliest([observation])[0]
         return self.policy.act([observation], self._generator)[0]
+
+
+class RememberingAgent(Agent):
+    """A network that remembers the episode, and acts with NumPy alone.
+
+    Args:
+        policy: its weights.
+        deterministic: whether it takes the likeliest action instead of drawing one.
+        seed: where its draws come from.
+    """
+
+    def __init__(self, policy: RecurrentPolicy, *, deterministic: bool = False, seed: int = 0) -> None:
+        self.policy, self.deterministic = policy, deterministic
+        self._generator = np.random.default_rng(seed)
+        self.begin()
+
+    def begin(self) -> None:
+        """An episode begins: the last one is forgotten."""
+        self._memory: Any = None
+        self._did: int | None = None
+
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """An action of the environment."""
+        likely, self._memory = self.policy.look(self._memory, self._did, observation)
+        self._did = int(likely.argmax() if self.deterministic else self._generator.choice(len(likely), p=likely))
+        return self.policy.choices[self._did]
 
 
 class CellAgent(Agent):

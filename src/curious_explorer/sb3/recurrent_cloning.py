@@ -286,7 +286,9 @@ class _Network:
             table = policy.weights["see"]
             now, before = self._inputs.symbols, policy.inputs.symbols
             if now is not None and before is not None:
-                self._modules["see"].weight.copy_(torch.as_tensor(table[now.known_as(before)]))
+                known = now.known_as(before)
+                rows = np.where(known[:, None] < 0, 0.0, table[known])
+                self._modules["see"].weight.copy_(torch.as_tensor(rows))
             else:
                 self._modules["see"].weight.copy_(torch.as_tensor(table.T.copy()))
 

@@ -17,6 +17,7 @@ from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.sb3.training import load_trained, training_folder
 from curious_explorer.studies.solve_files import SETTINGS_FILE as SOLVE_FILE
 from curious_explorer.studies.solve_files import chosen_agent, kept_stages, open_agent, solve_folder
+from curious_explorer.studies.solving_layouts import layouts_agent, layouts_summary
 from curious_explorer.studies.video_file import video_file
 from curious_explorer.validation import check_count
 
@@ -46,12 +47,17 @@ def load_policy(folder: str | Path, which: str = "best", *, deterministic: bool 
         return open_agent(path, described, seed=seed)
     if (path / TRAINING_FILE).is_file():
         return load_trained(path, which, deterministic=deterministic, seed=seed)[0]
+    if layouts_summary(path) is not None:
+        return layouts_agent(path, deterministic=deterministic, seed=seed)
     raise CheckpointError(f"{path} holds no run of curious-explorer solve or train; name the folder of one")
 
 
 def environment_of(folder: str | Path, **arguments: Any) -> Env:
-    """The environment that a run was made in, in its layout."""
+    """The environment that a run was made in, in its layout; one that draws layouts if the run is about many."""
     path = Path(folder)
+    many = layouts_summary(path)
+    if many is not None:
+        return make_by_id(many["environment"], **arguments)
     if (path / SOLVE_FILE).is_file():
         settings = solve_folder(path).settings()
         layout = (kept_stages(path) or {}).get("layout", {}).get("layout")

@@ -1,8 +1,7 @@
 """``solve ID --layouts N``: explore N layouts, clone what was found best, test on layouts never seen.
 
 Seeds of training and test layouts are drawn apart (see `unseen_layouts`). The folder is that of a `LayoutsStudy` with
-one stage, and ``summary.json`` beside it. No network is trained by reward here; from Python,
-`sb3.layout_training.train_in_layouts` goes on from what was cloned.
+one stage, and ``summary.json`` beside it; `load_policy` and ``play`` take it. No network is trained by reward here.
 """
 
 from __future__ import annotations
@@ -12,14 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from curious_explorer.errors import StudyError
+from curious_explorer.gym.agents import Agent, RememberingAgent
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.storage import Format, write_json
+from curious_explorer.gym.recurrent_policy import RecurrentPolicy
+from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor
 from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS
 from curious_explorer.validation import check_count, check_seed
 
 SUMMARY = Format("curious-explorer/layouts-summary", 1)
+SUMMARY_FILE = "summary.json"
+_SUMMARY_KEYS = {"environment", "success", "interval", "tested", "layouts", "found", "samples", "evaluation_samples"}
+_SUMMARY_KEYS |= {"labels", "settings", "verdict"}
 LEAST_SHARE = 50
 """Samples for each layout below which nothing can be explored."""
 
@@ -33,6 +38,7 @@ def solve_layouts(
     seed: int = 0,
     tests: int = LEAST_TESTS,
     success_return: float = 0.0,
+    device: str = "cpu",
     executor: Executor | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
@@ -46,6 +52,7 @@ def solve_layouts(
         seed: of everything random, and of which layouts are drawn.
         tests: on how many other layouts to test.
         success_return: a test layout is solved if its episode returns more.
+        device: where PyTorch clones; layouts are explored and tested without it.
         executor: where layouts are explored and tested.
         tell: told in words what is being done.
     """
@@ -65,6 +72,7 @@ def solve_layouts(
         tests=tests,
         threshold=success_return,
         seed=check_seed(seed),
+        device=device,
     )
     (stage,) = study.run(out, executor=executor, tell=tell)
     summary = {
@@ -80,7 +88,7 @@ def solve_layouts(
         "settings": study.settings(),
         "verdict": verdict(stage),
     }
-    write_json(Path(out) / "summary.json", SUMMARY, summary)
+    write_json(Path(out) / SUMMARY_FILE, SUMMARY, summary)
     return summary
 
 
@@ -97,4 +105,28 @@ def verdict(stage: Stage) -> str:
     )
     if share >= 0.9:
         return words
-    return f"{words}; more layouts help most, and where the agent does not see enough, a network that remembers"
+    return f"{words}; more layouts help most, then more samples for each"
+
+
+def layouts_summary(folder: Path) -> dict[str, Any] | None:
+    """What a run has left in its folder; None if that is of another kind."""
+    path = folder / SUMMARY_FILE
+    if not path.is_file() or not (folder / "study.json").is_file():
+        return None
+    with reading(path, StudyError, "a summary of layouts", "run the same command again"):
+        return read_json(path, SUMMARY, _SUMMARY_KEYS)
+
+
+def layouts_agent(folder: Path, *, deterministic: bool | None, seed: int) -> Agent:
+    """Who acts by what a run has learned; actions are drawn, as they were in its test, unless it is told otherwise."""
+    summary = layouts_summary(folder)
+    assert summary is not None
+    policy = folder / f"{summary['layouts']:04d}" / "policy"
+    if not policy.is_dir():
+        raise StudyError(f"{folder} has learned nothing: {summary['verdict']}")
+    env = make_by_id(summary["environment"])
+    try:
+        loaded = RecurrentPolicy.load(policy, env.observation_space)
+    finally:
+        env.close()
+    return RememberingAgent(loaded, deterministic=bool(deterministic), seed=seed)
