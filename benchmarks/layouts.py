@@ -48,6 +48,15 @@ NOT_REGISTERED = {"MiniGrid-MultiRoom-N7-S8-v0": {"minNumRooms": 7, "maxNumRooms
 ARMS = ("memory", "view", "apart")
 
 
+def register() -> None:
+    """Make all tasks known to Gymnasium."""
+    import minigrid  # noqa: F401
+
+    for identifier, rooms in NOT_REGISTERED.items():
+        if identifier not in gymnasium.registry:
+            gymnasium.register(identifier, entry_point="minigrid.envs:MultiRoomEnv", kwargs=rooms)
+
+
 def line(task: str, arm: str, seed: int, stage: Stage) -> str:
     """One stage of one run."""
     firsts = [first for first in stage.first_rewards if first is not None]
@@ -108,8 +117,7 @@ def main() -> None:
     parser.add_argument("--out", default="results/layouts")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    for identifier, rooms in NOT_REGISTERED.items():
-        gymnasium.register(identifier, entry_point="minigrid.envs:MultiRoomEnv", kwargs=rooms)
+    register()
     Path(asked.out).mkdir(parents=True, exist_ok=True)
     print(
         "| task | arm | seed | layouts | paid | samples | median to first reward | unseen solved | test steps | "
