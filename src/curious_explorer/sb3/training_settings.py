@@ -120,8 +120,8 @@ class TrainingSettings:
             affordable = self.samples // (2 * EVALUATIONS * longest)
             episodes = min(max(affordable, FEWEST_EPISODES), EPISODES)
         if interval is None:
-            interval = max(1, self.samples // EVALUATIONS, EVALUATION_SHARE * episodes * longest)
-        return replace(self, evaluation_episodes=episodes, evaluate_every=min(interval, self.samples))
+            interval = min(max(1, self.samples // EVALUATIONS, EVALUATION_SHARE * episodes * longest), self.samples)
+        return replace(self, evaluation_episodes=episodes, evaluate_every=interval)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the algorithm: our defaults, and over them the hyperparameters given."""

@@ -7,15 +7,17 @@ from typing import NamedTuple
 LOOK_SHARE, LEAST_LOOK, MOST_LOOK = 0.02, 200, 2_000
 PLAIN_SHARE, LEAST_PLAIN, MOST_PLAIN = 0.05, 2_048, 25_000
 """What a plain learner is given to show that it meets rewards by itself."""
-PLAIN_TRIAL = 0.3
-"""Where plain learning goes on, the share of all samples after which it is asked whether it got anywhere."""
 EXPLORE_SHARE = 0.85
 """The most of what is left that exploring takes, if it meets no reward before."""
-LEAST_AFTER_SHARE = 0.03
-"""How long exploring goes on at least after the first reward, as a share of all samples: a small reward beside the
-start is not what a task is about."""
-CANDIDATES, CHOOSING_SHARE, CHOOSING_EPISODES = 5, 0.1, 10
-"""How many agents are compared in the end, the most of what is left that this may take, and by how many episodes."""
+AFTER_REWARD, LEAST_AFTER_SHARE = 0.5, 0.1
+"""How long exploring goes on after the first reward: so many times what that took, and a share of all samples more. A
+small reward beside the start is not what a task is about. Where rewards come nearly everywhere, that share alone."""
+PIECES, LEAST_PIECE = 40, 500
+"""Exploring goes in pieces of so large a share of all samples; after each it is asked whether that is enough."""
+MEASURING_EPISODES, MEASURING_SHARE = 50, 0.02
+"""By how many episodes the plan on the counts is measured, and the most of all samples that this takes."""
+CHOOSING_EPISODES, CHOOSING_SHARE = 60, 0.1
+"""What is left for comparing agents in the end: so many episodes, and the most of what is left that this may take."""
 EVALUATIONS, EVALUATION_SHARE = 20, 5
 """Evaluations take at most one step for so many of learning."""
 MOST_EVALUATED, FEWEST_EVALUATED = 10, 3
@@ -40,9 +42,27 @@ class Budget(NamedTuple):
         return int(min(max(PLAIN_SHARE * self.samples, LEAST_PLAIN), MOST_PLAIN))
 
     @property
-    def least_after_reward(self) -> int:
-        """How long exploring goes on at least after the first reward."""
-        return int(LEAST_AFTER_SHARE * self.samples)
+    def trial_with_evaluations(self) -> int:
+        """The same, with the evaluations before and after it."""
+        return self.trial + 2 * self.evaluations[0] * self.longest
+
+    @property
+    def piece(self) -> int:
+        """Exploring is asked after so many samples whether it is enough."""
+        return max(LEAST_PIECE, self.samples // PIECES)
+
+    def explored(self, first_reward: int | None, left: int, *, often: bool) -> int:
+        """How many of so many samples are for exploring; ``often``: where rewards come nearly everywhere."""
+        most, after = int(EXPLORE_SHARE * left), LEAST_AFTER_SHARE * self.samples
+        if often:
+            return min(most, int(after))
+        return most if first_reward is None else min(most, int((1.0 + AFTER_REWARD) * first_reward + after))
+
+    @property
+    def measuring(self) -> int:
+        """Episodes by which the plan on the counts is measured."""
+        affordable = int(MEASURING_SHARE * self.samples) // self.longest
+        return min(max(affordable, FEWEST_EVALUATED), MEASURING_EPISODES)
 
     @property
     def evaluations(self) -> tuple[int, int]:
@@ -51,17 +71,17 @@ class Budget(NamedTuple):
         episodes = min(max(affordable, FEWEST_EVALUATED), MOST_EVALUATED)
         return episodes, max(LEAST_PLAIN, self.samples // EVALUATIONS, EVALUATION_SHARE * episodes * self.longest)
 
+    @property
+    def least_share(self) -> int:
+        """The least that is worth going on with: an evaluation before and after, and as much to learn from."""
+        return max(LEAST_PLAIN, 4 * self.evaluations[0] * self.longest)
+
     def for_learning(self, left: int) -> int:
         """What of so many samples is left for learning, with evaluations, if candidates are to be compared."""
-        return left - int(min(CHOOSING_SHARE * left, CANDIDATES * CHOOSING_EPISODES * self.longest))
+        return left - int(min(CHOOSING_SHARE * left, CHOOSING_EPISODES * self.longest))
 
-    def learned_from(self, given: int) -> int:
-        """How many of so many samples are learned from, if evaluations and the choice in the end are to fit beside."""
-        episodes, interval = self.evaluations
-        evaluation = episodes * self.longest
-        left = self.for_learning(given) - evaluation  # that of the beginning
+    def learned_from(self, given: int, interval: int) -> int:
+        """How many of so many samples are learned from, if evaluations are to fit beside."""
+        evaluation = self.evaluations[0] * self.longest
+        left = given - evaluation  # that of the beginning
         return max(1, left - -(-left // (interval + evaluation)) * evaluation)
-
-    def episodes_each(self, left: int, candidates: int) -> int:
-        """By how many episodes each of so many agents is compared."""
-        return min(left // (candidates * self.longest), CHOOSING_EPISODES)

@@ -10,15 +10,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from curious_explorer.errors import CheckpointError, StudyError
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.gym.agents import Agent, CellAgent
-from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.agents import Agent
 from curious_explorer.sb3.training import load_trained
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, read_json, reading, write_json
+from curious_explorer.studies.solve_plan import CountsPlan
 
 SOLVE, SUMMARY = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-summary", 1)
 STAGES = Format("curious-explorer/solve-stages", 2, oldest=1)
@@ -26,6 +24,8 @@ AGENT = Format("curious-explorer/agent", 2, oldest=1)
 LOG = Format("curious-explorer/rewards-met", 2, oldest=1)
 SETTINGS_FILE, STAGES_FILE, AGENT_FILE, SUMMARY_FILE = "solve.json", "stages.json", "agent.json", "summary.json"
 PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "reset_model"
+PLAN: dict[str, Any] = {"kind": "plan", "folder": EXPLORATION}
+"""The agent that acts by the plan on the counts."""
 
 
 def solve_folder(path: str | Path) -> RunFolder:
@@ -66,10 +66,7 @@ def kept_stages(folder: Path) -> dict[str, Any] | None:
 def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Agent:
     """The agent that a run's ``agent.json`` describes."""
     if described["kind"] == "plan":
-        exploration = Exploration.load(folder / described["folder"])
-        assert exploration.discretisation is not None
-        discretisation = Discretisation.from_stored(exploration.discretisation)
-        return CellAgent(np.asarray(exploration.policy), discretisation, seed=seed)
+        return CountsPlan(Exploration.load(folder / described["folder"])).agent(seed=seed)
     agent, _ = load_trained(
         folder / described["folder"], described["which"], deterministic=described["deterministic"], seed=seed
     )

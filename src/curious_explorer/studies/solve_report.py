@@ -17,7 +17,7 @@ from curious_explorer.studies.page.page_assembly import text_table
 from curious_explorer.studies.page.run_page import Section, film_of, picture, run_page, words
 from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
-from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, chosen_agent, open_agent
+from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, PLAN, chosen_agent, open_agent
 from curious_explorer.studies.solving_words import candidate_words
 from curious_explorer.studies.task_look import TaskLook
 
@@ -59,8 +59,8 @@ def _result(summary: dict[str, Any]) -> str:
 def _videos(folder: Path, stages: dict[str, Any]) -> str:
     """The agent, and the way that exploring found, if they can be drawn and encoded."""
     parts = [_video(folder, open_agent(folder, chosen_agent(folder)), AGENT_VIDEO, FILMED_EPISODES, "The agent")]
-    if stages.get("explore", {}).get("first_reward") is not None:
-        plan = open_agent(folder, {"kind": "plan", "folder": EXPLORATION})
+    if stages.get("explore", {}).get("distance") is not None:
+        plan = open_agent(folder, PLAN)
         what = "The way to the reward on the counts, by which roll-ins go"
         parts.append(_video(folder, plan, WAY_VIDEO, FILMED_WAYS, what))
     return "\n".join(parts)
@@ -96,14 +96,14 @@ def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look:
         if look.pays_all_along
         else f"rare: {look.often:.1%} of {look.steps:,} random steps paid anything of their own"
     )
-    if look.price < 0.0:
+    if look.paid_back < 0.0:
         rows["price"] = (
             f"every step costs {-look.price:g}; while exploring and learning from its starts it is paid back"
         )
     plain = stages["plain"]
     rows["a plain learner"] = (
         f"met something to learn from in {plain['times']} of {plain['episodes']:,} episodes, and "
-        + ("was left to learn" if plain["goes_on"] else "was stopped")
+        + ("that was enough" if plain["solved"] else "was given no more samples until there was a plan on the counts")
     )
     explored = stages.get("explore")
     if explored is not None:
@@ -146,8 +146,13 @@ def _exploring(folder: Path, stages: dict[str, Any]) -> str:
 def _learning(stages: dict[str, Any]) -> str:
     curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn") if name in stages}
     before = {"plain": stages["look"]["samples"]}
-    before["learn"] = before["plain"] + stages["plain"]["samples"] + stages.get("explore", {}).get("samples", 0)
+    before["learn"] = before["plain"] + stages["plain"]["trial"] + stages.get("explore", {}).get("samples", 0)
     parts = [picture(draw_learning(curves, before), "Returns from the environment's own start against samples")]
+    halving = stages.get("halving", {"given_up": [], "alive": []})
+    if len(halving["given_up"]) + len(halving["alive"]) > 1:
+        went = " and ".join(halving["alive"]) or "nothing"
+        given_up = f"; given up: {', '.join(halving['given_up'])}" if halving["given_up"] else ""
+        parts.append(words(f"What was left of the samples was shared out; to the end went {went}{given_up}."))
     learned = stages.get("learn")
     if learned is not None:
         parts.append(words(f"{learned['roll_ins']:,} of its samples were steps of roll-ins."))

@@ -70,10 +70,14 @@ class SolveRun:
 
     @property
     def success_return(self) -> float:
-        """An episode succeeds above this return."""
+        """An episode succeeds above this return.
+
+        Zero, where anything pays more. Where steps only cost, what comes to an end succeeds: above the costs of an
+        episode that goes on for as long as it may, and above what random actions came to.
+        """
         given, look = self.settings.success_return, self.stages["look"]
         if given is not None:
             return given
-        explored = self.stages.get("explore", {}).get("largest") or 0.0
-        pays = look["positive"] or look["price"] >= 0.0 or explored > 1.0 + 1e-9
-        return 0.0 if pays else float(look["best_return"])
+        if look["positive"] or look["price"] >= 0.0 or self.stages.get("explore", {}).get("positive"):
+            return 0.0
+        return max(float(look["best_return"]), float(look["price"] * look["longest"]))

@@ -13,21 +13,32 @@ from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN, keep, kept
+from curious_explorer.studies.solve_plan import discount_for
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.task_look import RewardLog, TaskLook
 
 SOLVED_TIMES = 3
 """So many evaluations in a row at which every episode succeeds, and that get no better, end a training."""
 NO_BETTER = 0.02
+MOST_UPDATES = 25_000
+"""Of SAC; each takes as long as ten or twenty steps of a small environment."""
+STAGE_OF = {PLAIN: "plain", LEARNING: "learn"}
+"""Where the results of a training are kept."""
 
 
 def train_for(
-    run: SolveRun, name: str, look: TaskLook, samples: int, resets: ResetModel | None, log: RewardLog | None
+    run: SolveRun,
+    name: str,
+    look: TaskLook,
+    most: int,
+    *,
+    resets: ResetModel | None = None,
+    log: RewardLog | None = None,
 ) -> Training:
-    """Learn from so many samples, until returns are as good as they get or what was given is spent."""
-    settings = training_settings(run, name, look, samples)
+    """Learn on until a training has taken so many samples in all, its evaluations among them, or cannot get better."""
+    settings = training_settings(run, name, look, most)
     stage = "learning" if name == LEARNING else "plain learning"
-    used = run.used - int(run.stages.get("plain", {}).get("samples", 0)) * (name == PLAIN)
+    used = run.used - int(run.stages.get(STAGE_OF[name], {}).get("samples", 0))
     said, noted = "no evaluation yet", f"{name}_rewards.json"
     if log is not None and (run.folder / name / CHECKPOINT_FILE).is_file():
         met = kept(run.folder, noted, LOG, "log")
@@ -42,7 +53,6 @@ def train_for(
                 keep(run.folder, noted, LOG, "log", log.state())
         run.progress(Progress(stage, used + event.samples, said))
 
-    given = run.budget.for_learning(run.settings.samples - used)
     assert settings.evaluate_every is not None
     assert settings.evaluation_episodes is not None
     interval, evaluation = settings.evaluate_every, settings.evaluation_episodes * look.longest
@@ -51,7 +61,7 @@ def train_for(
         taken = evaluations[-1].samples
         spent = taken + sum(each.evaluation_steps for each in evaluations)
         following = min(interval, settings.samples - taken) + evaluation
-        enough = len(evaluations) > 1 and spent + following > given
+        enough = len(evaluations) > 1 and spent + following > most
         return enough or is_solved(run, look, evaluations)
 
     return train_into(
@@ -66,25 +76,28 @@ def train_for(
     )
 
 
-def training_settings(run: SolveRun, name: str, look: TaskLook, samples: int) -> TrainingSettings:
+def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> TrainingSettings:
     """Settings from measured scales: how long ways and episodes are, and how large rewards."""
     settings = run.settings
     env = run.make()
     continuous = hasattr(env.action_space, "low")
     env.close()
-    algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along else "ppo")
+    algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along and name == PLAIN else "ppo")
     given: dict[str, Any] = {"gamma": 0.99}
-    scale = 1.0
+    scale = 1.0 / look.spread if look.spread > 0.0 and look.pays_all_along else 1.0
     episodes, interval = run.budget.evaluations
-    if name == PLAIN and not look.pays_all_along:
+    if name == PLAIN:
         interval = min(interval, run.budget.trial)  # the same in the trial and where plain learning goes on
-    explored = run.stages.get("explore")
-    if name == LEARNING and explored is not None:
-        distance = explored["distance"] or 1
-        given["gamma"] = round(1.0 - 1.0 / min(max(100.0, 2.0 * distance), 1_000.0), 6)
-        scale = 1.0 / explored["largest"] if explored["largest"] else 1.0
-    elif look.spread > 0.0 and look.pays_all_along:
-        scale = 1.0 / look.spread
+    samples = run.budget.trial
+    if name in run.stages or name == LEARNING:
+        samples = run.budget.learned_from(most, interval)
+    if name == LEARNING:
+        explored = run.stages["halving"]
+        given["gamma"] = discount_for(explored["distance"] or 1)
+        largest = 1.0 / explored["largest"] if explored["largest"] else 1.0
+        scale = min(scale, largest) if look.pays_all_along else largest
+    if algorithm == "sac":
+        given |= sac_updates(settings.samples)
     return TrainingSettings(
         environment=settings.environment,
         algorithm=algorithm,
@@ -96,11 +109,17 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, samples: int) ->
         evaluation_steps=look.longest,
         deterministic=False,
         layout=run.stages["layout"]["layout"],
-        price=min(0.0, look.price) if name == LEARNING else 0.0,
+        price=look.paid_back if name == LEARNING else 0.0,
         # The entropy that an off-policy actor-critic is paid is in units of single rewards, which stay as they are.
         reward_scale=1.0 if algorithm in OFF_POLICY else float(f"{scale:.6g}"),
-        hyperparameters=given if algorithm not in OFF_POLICY else {"gamma": given["gamma"]},
+        hyperparameters=given,
     )
+
+
+def sac_updates(samples: int) -> dict[str, Any]:
+    """How often SAC updates: after every step if samples are few, and not more than `MOST_UPDATES` times in all."""
+    every = max(1, -(-samples // MOST_UPDATES))
+    return {"train_freq": every, "gradient_steps": 1}
 
 
 def _logs(run: SolveRun, name: str) -> Path | None:
@@ -130,10 +149,3 @@ def is_solved(run: SolveRun, look: TaskLook, evaluations: Sequence[Evaluated]) -
     before = max(each.mean_return for each in evaluations[:-SOLVED_TIMES])
     now = max(each.mean_return for each in last)
     return sure and now - before <= NO_BETTER * max(abs(now), abs(before))
-
-
-def gets_somewhere(run: SolveRun, evaluations: Sequence[Evaluated]) -> bool:
-    """Whether plain learning has found out how to succeed at least now and then."""
-    best = max(each.mean_return for each in evaluations)
-    first = evaluations[0].mean_return
-    return best > run.success_return and best > first + NO_BETTER * abs(first)

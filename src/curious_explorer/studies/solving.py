@@ -1,9 +1,10 @@
 """`solve_task`: from an environment and a number of samples to an agent, or to a clear account of why not.
 
     look       random actions: what is paid, how long episodes last, whether layouts change
-    plain      a learner at the environment's own start: where it meets rewards by itself, it goes on, and that is all
-    explore    by counts, until a reward and a bit more
-    learn      from starts that move back from the reward to the environment's own start
+    plain      a learner at the environment's own start, for a while: where that is enough, that is all
+    explore    by counts, until a reward and a good while more; the plan on the counts is measured
+    halving    what is left is shared among learning plainly, learning from starts that move back from the reward to
+               the environment's own start, and counting on; the worst is given up, until one has the rest
     choose     the best of what was learned, and the plan on the counts, by fresh episodes
     evaluate   fifty fresh episodes
 
@@ -53,9 +54,10 @@ from curious_explorer.studies.solve_files import (
     open_agent,
     solve_folder,
 )
+from curious_explorer.studies.solve_halving import share_out
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.solve_settings import LEAST_SAMPLES, SolveSettings
-from curious_explorer.studies.solve_stages import explore, learn, learn_plainly, look_at
+from curious_explorer.studies.solve_stages import explore, look_at, try_plainly
 from curious_explorer.studies.solving_words import SUMMARY_KEYS
 
 __all__ = ["LEAST_SAMPLES", "Progress", "SolveSettings", "Solved", "default_folder", "solve_task"]
@@ -161,10 +163,9 @@ def _solve(run: SolveRun) -> Solved:
             return _solved(run)
         run.tell(f"Going on in {folder} after: {', '.join(run.stages)}.")
     look = look_at(run)
-    if not learn_plainly(run, look):
-        exploration = explore(run, look)
-        if exploration.first_reward is not None:
-            learn(run, look)
+    if not try_plainly(run, look):
+        explore(run, look)
+        share_out(run, look)
     choose(run, look)
     evaluate(run, look)
     return _solved(run)

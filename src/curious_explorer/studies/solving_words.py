@@ -37,12 +37,12 @@ def summarise(
     best = max([look.best_return, *played.returns, *(row[1] for row in curves)])
     chosen = stages["choose"]["agent"]
     first = None
-    if explored is not None and explored["first_reward"] is not None:
-        first = stages["look"]["samples"] + stages["plain"]["samples"] + explored["first_reward"]
-    elif stages["plain"]["first"] is not None:
+    if stages["plain"]["first"] is not None:
         first = stages["look"]["samples"] + stages["plain"]["first"]
     elif look.pays_all_along:
         first = 1
+    elif explored is not None and explored["first_reward"] is not None:
+        first = stages["look"]["samples"] + stages["plain"]["trial"] + explored["first_reward"]
     summary = {
         "environment": settings.environment,
         "seed": settings.seed,
@@ -64,15 +64,20 @@ def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> 
     """Which part went how far."""
     success, mean = summary["success"], summary["return_mean"]
     rate = f"{success:.0%} of 50 fresh episodes return more than {summary['success_return']:g} (mean {mean:.3g})"
-    how = _how(summary, stages)
-    if success >= SOLVED or (look.threshold is not None and mean >= look.threshold):
-        reached = look.threshold is not None and mean >= look.threshold
-        above = f", and the mean is above the {look.threshold:g} that its registration asks for" if reached else ""
-        return f"Solved: {rate}{above}. {how}"
+    how, asked = _how(summary, stages), look.threshold
+    if asked is not None and mean >= asked:
+        return f"Solved: {rate}, and the mean is above the {asked:g} that its registration asks for. {how}"
+    if asked is not None and (success >= SOLVED or look.pays_all_along):
+        return (
+            f"Learned, but short of what its registration asks for, a mean of {asked:g}: {rate}. {how} More samples "
+            "would go on where this ended."
+        )
+    if success >= SOLVED and (not look.pays_all_along or summary["settings"]["asked"]["success_return"] is not None):
+        return f"Solved: {rate}. {how}"
     if look.pays_all_along:
         return (
-            f"Learned plainly, as rewards come nearly everywhere: {rate}. {how} More samples, another --algorithm, or "
-            "--success-return if this is good enough."
+            f"Learned as far as this: {rate}, where the best of random actions came to {look.best_return:.3g}. Rewards "
+            f"come nearly everywhere, and nothing says which return is enough; --success-return does. {how}"
         )
     explored = stages.get("explore")
     if explored is not None and explored["first_reward"] is None:
@@ -98,13 +103,13 @@ def _how(summary: dict[str, Any], stages: dict[str, Any]) -> str:
     """What acts, and how it was come by."""
     agent = summary["settings"]["agent"]
     if agent["kind"] == "plan":
-        trained = "the network that was trained is worse" if "learn" in stages else "no network was trained"
+        trained = "the networks that were trained are worse" if "learn" in stages else "plain learning is worse"
         return f"What acts is the plan on the counts of the exploration, by cells; {trained}."
+    if agent["folder"] == "learning":
+        return "What acts is a network, trained from starts that moved back from the reward."
     if "explore" not in stages:
         return "What acts is a network, learned from the environment's own start alone; no exploring was needed."
-    if "learn" not in stages:
-        return "What acts is the network of the plain learner."
-    return "What acts is a network, trained from starts that moved back from the reward."
+    return "What acts is a network, learned from the environment's own start alone."
 
 
 def _coverage(explored: dict[str, Any]) -> str:
@@ -133,7 +138,7 @@ def candidate_words(candidate: dict[str, Any]) -> str:
 def look_words(look: TaskLook) -> str:
     """What the look found out."""
     if look.pays_all_along:
-        return "Rewards come nearly everywhere: a plain learner has something to learn from, and gets all samples."
+        return "Rewards come nearly everywhere: a plain learner has something to learn from."
     if look.price < 0.0:
         return f"Every step costs {-look.price:g}, and nothing else was paid in {look.steps:,} random steps."
     return f"Rewards are rare: {look.often:.1%} of {look.steps:,} random steps paid anything of their own."

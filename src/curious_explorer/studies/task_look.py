@@ -60,6 +60,11 @@ class TaskLook:
         """Whether there is something to learn from nearly everywhere."""
         return self.often > OFTEN or self.price > 0.0
 
+    @property
+    def paid_back(self) -> float:
+        """What every step costs, where that is the same for all of them: it is paid back, so that what pays shows."""
+        return 0.0 if self.pays_all_along else min(0.0, self.price)
+
     def tells_something(self, reward: float, terminated: bool) -> bool:
         """Whether a step is one that a learner can learn from: more than the price, or the end of costs."""
         more = reward > self.price + SAME * max(1.0, abs(self.price))
