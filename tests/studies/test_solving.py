@@ -92,7 +92,7 @@ def test_samples_of_exploring_are_one_number_wherever_they_are_told(solved):
     looked = explored - result.exploration.samples  # finding the cells took so many
     assert looked > 0
     stages = result.stages
-    before = stages["look"]["samples"] + stages["plain"]["samples"]
+    before = stages["look"]["samples"] + stages["plain"]["trial"]
     assert first == before + looked + result.exploration.first_reward
     sentence = next(text for text in told if text.startswith("Explored"))
     assert f"Explored {explored:,} samples" in sentence
@@ -153,10 +153,43 @@ def test_where_nothing_pays_the_verdict_says_how_much_was_covered(tmp_path):
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["verdict"] == result.summary["verdict"]
 
 
-def test_rewards_that_come_nearly_everywhere_are_learned_plainly(tmp_path):
+class Sea(gymnasium.Env):
+    """Left pays a little at every step, right leads to a reward a hundred times as large."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Discrete(15)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._at = 0
+        return 0, {}
+
+    def step(self, action):
+        self._at = self._at + 1 if action else max(self._at - 1, 0)
+        done = self._at == 14
+        return self._at, 1.0 if done else 0.0 if action else 0.0005, done, False, {}
+
+
+def test_a_small_reward_beside_the_start_does_not_hide_a_large_one(tmp_path):
+    gymnasium.register("Sea-v0", entry_point=Sea, max_episode_steps=20)
+    try:
+        result = curious_explorer.solve_task("Sea-v0", samples=8_000, out=tmp_path / "run")
+    finally:
+        del gymnasium.registry["Sea-v0"]
+    assert result.summary["return_mean"] >= 1.0
+    assert result.summary["samples"] <= 8_000
+
+
+def test_where_steps_only_cost_an_episode_succeeds_that_comes_to_an_end(tmp_path):
+    result = curious_explorer.solve_task("CliffWalking-v1", samples=22_000, out=tmp_path / "run")
+    assert result.summary["return_mean"] == -13.0
+    assert -1_000.0 <= result.summary["success_return"] < -13.0
+    assert result.summary["samples"] <= 22_000
+
+
+def test_exploring_has_a_share_where_rewards_come_nearly_everywhere(tmp_path):
     result = curious_explorer.solve_task("CartPole-v1", samples=10_000, out=tmp_path / "run", success_return=20.0)
-    assert result.exploration is None
-    assert result.summary["explored"] is None
+    assert 0 < result.summary["explored"] <= 2_500
     assert 5_000 < result.summary["samples"] <= 10_000
 
 

@@ -1,8 +1,9 @@
 """What a network sees of an observation: all parts that are numbers, in one row, and the names of those that are not.
 
 Dicts and tuples are taken apart, however deep they go. A box is flattened (pictures of bytes are divided by 255 first),
-and whole numbers become one-hot vectors, as Stable-Baselines3 makes them. Text, graphs and sequences have no fixed
-number of numbers: they are left out, and `NetworkInputs.left_out` names them.
+and whole numbers become one-hot vectors, as Stable-Baselines3 makes them: of more than `MOST_ONE_HOT` values, one for
+each decimal digit, since a vector of a hundred thousand numbers at every step takes longer than all else. Text, graphs
+and sequences have no fixed number of numbers: they are left out, and `NetworkInputs.left_out` names them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from gymnasium import spaces
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import ObservationError
 
+MOST_ONE_HOT = 2_000
+BASE = 10
 SEEN = (spaces.Discrete, spaces.MultiDiscrete, spaces.Box, spaces.MultiBinary)
 """Spaces whose observations are a fixed number of numbers."""
 
@@ -63,6 +66,13 @@ def is_picture(space: spaces.Space[Any]) -> bool:
     return pixels and bool((space.low == 0).all() and (space.high == 255).all())  # type: ignore[attr-defined]
 
 
+def by_digits(space: spaces.Space[Any]) -> bool:
+    """Whether whole numbers are so many that a network sees their digits."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n) > MOST_ONE_HOT
+    return isinstance(space, spaces.MultiDiscrete) and bool((space.nvec > MOST_ONE_HOT).any())
+
+
 class NetworkInputs:
     """How observations in a space become rows of numbers."""
 
@@ -103,10 +113,16 @@ class _PartRows:
         self._part, self.width = part, int(spaces.flatdim(space))
         self._numbers = math.prod(space.shape or ())
         self._sizes: Any = None
+        self._places = np.zeros(0, dtype=np.int64)
         if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
             self._sizes = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec.ravel())
             self._first = np.ravel(space.start)
-            self._offsets = np.cumsum(self._sizes) - self._sizes
+            hot = self._sizes
+            if by_digits(space):
+                self._places = BASE ** np.arange(len(str(int(self._sizes.max()) - 1)), dtype=np.int64)
+                hot = np.full(self._numbers * len(self._places), BASE)
+                self.width = int(hot.sum())
+            self._offsets = np.cumsum(hot) - hot
         self._divisor = 255.0 if is_picture(space) else 1.0
 
     def __call__(self, observations: Sequence[Any]) -> Floats:
@@ -127,6 +143,8 @@ class _PartRows:
         numbers = given.astype(np.int64) - self._first
         if ((numbers < 0) | (numbers >= self._sizes)).any():
             raise ObservationError(f"the policy was given {given.tolist()}, expected {self._part.space}")
+        if len(self._places):
+            numbers = (numbers[:, :, None] // self._places % BASE).reshape(len(given), -1)
         rows = np.zeros((len(given), self.width))
         np.put_along_axis(rows, numbers + self._offsets, 1.0, axis=1)
         return rows

@@ -33,6 +33,8 @@ OFTEN_DIFFERENT = 0.25
 """In which share of the comparisons noise must differ: a die shows another number than before in five of six."""
 WHITE = 0.7
 """The mean square of changes from step to step, divided by twice the variance: 1 for independent draws."""
+FEWEST_CHANGES = 50
+"""From fewer steps of differing walks nothing is called noise: a hand of cards lasts two of them, and is no noise."""
 CLOCK_STEPS = 50
 """How many steps in a row must all go up before it is called a clock."""
 
@@ -202,7 +204,7 @@ def _noise(part: Part, repeated: Sequence[tuple[list[Any], list[Any]]]) -> tuple
         total += values.sum(axis=0)
         squares += (values**2).sum(axis=0)
         count += length
-    if not compared:
+    if products.max() < FEWEST_CHANGES:
         return ()
     variance = squares / count - (total / count) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from curious_explorer.errors import ObservationError
 from curious_explorer.gym.cells import Env
-from curious_explorer.gym.network_inputs import NetworkInputs, Part, is_picture
+from curious_explorer.gym.network_inputs import NetworkInputs, Part, by_digits, is_picture
 from curious_explorer.gym.network_policy import num_outputs
 
 LEAST_PICTURE = 36
@@ -61,7 +61,7 @@ class SpaceView:
         if not others and not part.path and isinstance(space, (spaces.Box, spaces.MultiBinary)):
             divisor = np.float32(255.0 if is_picture(space) else 1.0)  # the same as rows, at a third of the time
             self.see = lambda seen: np.asarray(seen, dtype=np.float32).ravel() / divisor
-        elif not others and (isinstance(space, spaces.Discrete) or (_whole(space) and len(space.shape) == 1)):
+        elif not others and not by_digits(space) and _whole(space) and len(space.shape) < 2:
             self.observation_space = _from_zero(space)
             self.see = lambda seen: part.of(seen) - space.start
         else:
@@ -127,7 +127,7 @@ class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def _whole(space: spaces.Space[Any]) -> bool:
-    return isinstance(space, spaces.MultiDiscrete)
+    return isinstance(space, (spaces.Discrete, spaces.MultiDiscrete))
 
 
 def _for_convolutions(space: spaces.Space[Any]) -> bool:

@@ -51,12 +51,15 @@ class Budget(NamedTuple):
         """Exploring is asked after so many samples whether it is enough."""
         return max(LEAST_PIECE, self.samples // PIECES)
 
-    def explored(self, first_reward: int | None, left: int, *, often: bool) -> int:
-        """How many of so many samples are for exploring; ``often``: where rewards come nearly everywhere."""
-        most, after = int(EXPLORE_SHARE * left), LEAST_AFTER_SHARE * self.samples
+    def explored(self, looked: int, first_reward: int | None, left: int, *, often: bool) -> int:
+        """How many of so many samples are for exploring, of which finding the cells took the first.
+
+        ``often``: where rewards come nearly everywhere.
+        """
+        most, after = int(EXPLORE_SHARE * left), int(LEAST_AFTER_SHARE * self.samples)
         if often:
-            return min(most, int(after))
-        return most if first_reward is None else min(most, int((1.0 + AFTER_REWARD) * first_reward + after))
+            return min(most, looked + after)
+        return most if first_reward is None else min(most, int((1.0 + AFTER_REWARD) * first_reward) + after)
 
     @property
     def measuring(self) -> int:

@@ -5,8 +5,8 @@
     counting   to explore on, so that the plan on the counts gets better
 
 With k of them and n samples left each gets n / k^2, the worst is given up, and the others go on with what is left: the
-last one has three quarters of n where there are two, three fifths where there are three (Karnin et al. 2013). So the cost of
-not knowing the best beforehand is bounded. It ends early where a training is as good as it gets.
+last one has three quarters of n where there are two, three fifths where there are three (Karnin et al. 2013). So the
+cost of not knowing the best beforehand is bounded. It ends early where a training is as good as it gets.
 """
 
 from __future__ import annotations

@@ -74,18 +74,20 @@ def explore(run: SolveRun, look: TaskLook) -> None:
             run.tell(note)
 
         def enough(samples: int, first: int | None) -> bool:
-            return samples >= run.budget.explored(first, left, often=often)
+            return samples >= run.budget.explored(exploring.looked, first, left, often=often)
 
-        exploration = exploring.go_on(run.budget.explored(None, left, often=often), run.budget.piece, enough)
+        most = run.budget.explored(exploring.looked, None, left, often=often)
+        exploration = exploring.go_on(most, run.budget.piece, enough)
         exploration.reset_model.save(run.folder / RESETS)
         keep_exploration(run, look, exploring, exploration)
     finally:
         exploring.close()
-    kept = run.stages["explore"]
-    found = "no reward." if kept["distance"] is None else f"{kept['distance']} steps from the start to the reward."
-    first = kept["first_reward"]
-    when = "" if first is None else f" The first reward after {first:,}."
-    run.tell(f"Explored {kept['samples']:,} samples, {kept['cells']:,} cells; {found}{when}")
+    kept, found = run.stages["explore"], "no reward."
+    if kept["distance"] is not None and kept["first_reward"] is None:
+        found = "nothing pays, and what costs least is known."
+    elif kept["distance"] is not None:
+        found = f"the first reward after {kept['first_reward']:,}, {kept['distance']} steps from the start."
+    run.tell(f"Explored {kept['samples']:,} samples, {kept['cells']:,} cells; {found}")
 
 
 def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploration, exploration: Exploration) -> None:
