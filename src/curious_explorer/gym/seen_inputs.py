@@ -6,18 +6,41 @@ row of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from curious_explorer.arrays import Singles
+from curious_explorer.arrays import Integers, Singles
 from curious_explorer.errors import ObservationError
 from curious_explorer.gym.network_inputs import NetworkInputs
 from curious_explorer.gym.network_policy import Normalisation
 from curious_explorer.gym.symbols import Symbols
+
+
+def distinct(observations: Iterable[Any]) -> tuple[list[Any], Integers]:
+    """The different ones among some observations, and for each of all of them which of these it is."""
+    place: dict[Any, int] = {}
+    different: list[Any] = []
+    which = []
+    for observation in observations:
+        key = _key(observation)
+        number = place.setdefault(key, len(different))
+        if number == len(different):
+            different.append(observation)
+        which.append(number)
+    return different, np.array(which, dtype=np.int64)
+
+
+def _key(observation: Any) -> Any:
+    """What tells observations in one space apart."""
+    if isinstance(observation, dict):
+        return tuple(_key(part) for part in observation.values())
+    if isinstance(observation, tuple):
+        return tuple(map(_key, observation))
+    return observation.tobytes() if isinstance(observation, np.ndarray) else observation
 
 
 class SeenInputs:

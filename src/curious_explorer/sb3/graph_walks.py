@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curious_explorer.explorers.layout_slice import Labelled
-from curious_explorer.gym.seen_inputs import SeenInputs
+from curious_explorer.gym.seen_inputs import SeenInputs, distinct
 
 
 class Walks(NamedTuple):
@@ -42,8 +42,7 @@ class KnownSteps:
         self.device, self.num_actions = device, labels[0].probabilities.shape[1]
         sizes = [len(each.states) for each in labels]
         first = np.cumsum([0, *sizes])
-        given = np.concatenate([inputs.given(each.observations) for each in labels])
-        views, view = np.unique(given, axis=0, return_inverse=True)
+        different, view = distinct(observation for each in labels for observation in each.observations)
         wanted = np.concatenate([each.probabilities for each in labels]).astype(np.float32)
         steps = np.concatenate(
             [each.steps + np.array([begin, 0, 0, 0]) for each, begin in zip(labels, first, strict=False)]
@@ -66,7 +65,7 @@ class KnownSteps:
         def tensor(array: Any) -> Any:
             return torch.as_tensor(np.ascontiguousarray(array), device=device)
 
-        self.views, self.view, self.wanted = tensor(views), tensor(view.reshape(-1)), tensor(wanted)
+        self.views, self.view, self.wanted = tensor(inputs.given(different)), tensor(view), tensor(wanted)
         self.tried = tensor(tried.reshape(-1, self.num_actions))
         self._following, self._cumulative = tensor(following), tensor(cumulative)
         self._low, self._total = tensor(cumulative[bounds[:-1]]), tensor(np.diff(cumulative[bounds]))

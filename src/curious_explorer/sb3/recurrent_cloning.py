@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from curious_explorer.explorers.layout_slice import Labelled
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
-from curious_explorer.gym.seen_inputs import SeenInputs
+from curious_explorer.gym.seen_inputs import SeenInputs, distinct
 from curious_explorer.sb3.algorithms import private_randomness
 from curious_explorer.sb3.graph_walks import KnownSteps, Walks
 from curious_explorer.validation import check_count, check_seed
@@ -89,7 +89,7 @@ class RecurrentCloning:
             raise ValueError(
                 "there are no labels to clone: no layout has a start from which a way to a reward is known"
             )
-        inputs = SeenInputs.of(space, [observation for each in filled for observation in each.observations])
+        inputs = SeenInputs.of(space, distinct(observation for each in filled for observation in each.observations)[0])
         if begin is not None and inputs.symbols is None:
             inputs = begin.inputs  # scaled as what it has learned from
         with private_randomness(self.seed, threads=1):
