@@ -8,6 +8,7 @@ through long arrays in blocks, so that they take next to no memory of their own.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -257,13 +258,13 @@ def check_walk_gamma(gamma: Any) -> float:
     return value
 
 
-def check_gamma(gamma: Any) -> float:
+def check_gamma(gamma: Any, name: str = "gamma") -> float:
     """A discount factor in [0, 1)."""
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.integer, np.floating)):
-        raise ValueError(f"gamma is {gamma!r}, expected a number in [0, 1)")
+        raise ValueError(f"{name} is {gamma!r}, expected a number in [0, 1)")
     value = float(gamma)
     if not 0.0 <= value < 1.0:
-        raise ValueError(f"gamma is {value}, expected a discount in [0, 1); for long horizons try 0.99 or 0.999")
+        raise ValueError(f"{name} is {value}, expected a discount in [0, 1); for long horizons try 0.99 or 0.999")
     return value
 
 
@@ -271,6 +272,15 @@ def check_probability(value: Any, name: str) -> float:
     """A number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0.0 <= value <= 1.0:
         raise ValueError(f"{name} is {value!r}, expected a number in [0, 1]")
+    return float(value)
+
+
+def check_number(value: Any, name: str, *, low: float = 0.0, high: float = math.inf, above: bool = False) -> float:
+    """A finite number from ``low`` to ``high``; ``above`` leaves out ``low`` itself."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or math.isinf(value) or (above and value == low):
+        end = "" if math.isinf(high) else f", and at most {high:g}"
+        raise ValueError(f"{name} is {value!r}, expected a finite number {'above' if above else 'from'} {low:g}{end}")
     return float(value)
 
 

@@ -22,7 +22,7 @@ def agarwal_chain(length: int, *, permute_actions: int | None = 0) -> FiniteMDP:
         length: H, how many right choices lead from s_1 to the paying state.
         permute_actions: seed for the action labels of each state; None keeps "action 0 is forward" everywhere.
     """
-    length = check_count(length, "length", least=1)
+    length = check_count(length, "length", least=1, most=10_000)
     last = length + 1
     transitions = np.zeros((last + 1, NUM_ACTIONS, last + 1))
     transitions[0, :, 1] = 1.0

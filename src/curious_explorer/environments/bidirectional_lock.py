@@ -37,7 +37,7 @@ def bidirectional_lock(horizon: int, *, num_actions: int = 10, permute_actions: 
         num_actions: how many actions there are in each state; the published number is 10.
         permute_actions: seed for the action labels of each state; None makes action 0 the right one everywhere.
     """
-    horizon = check_count(horizon, "horizon", least=2)
+    horizon = check_count(horizon, "horizon", least=2, most=1_000_000)
     num_actions = check_count(num_actions, "num_actions", least=2)
     cost = 1.0 / (horizon - 1)
     scale = RewardScale(-cost, max(END_REWARDS.values()) + cost)

@@ -26,7 +26,7 @@ def branching_tree(depth: int, *, branching: int = 2, seed: int = 0) -> FiniteMD
         branching: how many actions there are, each with a child of its own.
         seed: draws the leaf that pays.
     """
-    depth = check_count(depth, "depth", least=1)
+    depth = check_count(depth, "depth", least=1, most=100)
     branching = check_count(branching, "branching", least=2)
     num_states = (branching ** (depth + 1) - 1) // (branching - 1)
     if num_states > MOST_STATES:

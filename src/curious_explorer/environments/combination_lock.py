@@ -26,7 +26,7 @@ def combination_lock(depth: int, *, switch: float = 0.2, permute_actions: int | 
         switch: probability that the "stay" action changes lanes (and that the "cross" action does not).
         permute_actions: seed for the action labels of each state; None keeps the same meaning everywhere.
     """
-    depth = check_count(depth, "depth", least=1)
+    depth = check_count(depth, "depth", least=1, most=1_000_000)
     switch = check_probability(switch, "switch")
     lanes = {lane: [f"{lane}{level}" for level in range(1, depth + 1)] for lane in "ABL"}
     builder = MDPBuilder()

@@ -24,7 +24,7 @@ def crossroad_traps(depth: int, *, permute_actions: int | None = 0) -> FiniteMDP
         depth: how many right choices lead from the start to the reward.
         permute_actions: seed for the action labels of each state; None keeps "action 0 is forward" everywhere.
     """
-    depth = check_count(depth, "depth", least=1)
+    depth = check_count(depth, "depth", least=1, most=10_000)
     num_states = depth + 1
     transitions = np.zeros((num_states, NUM_ACTIONS, num_states))
     rewards = np.zeros((num_states, NUM_ACTIONS))

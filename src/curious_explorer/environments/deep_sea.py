@@ -33,7 +33,7 @@ def deep_sea(size: int, *, stochastic: bool = False, permute_actions: int | None
         stochastic: whether moving right fails with probability 1 / size.
         permute_actions: seed for the action labels of each state; None keeps "action 1 is right" everywhere.
     """
-    size = check_count(size, "size", least=2)
+    size = check_count(size, "size", least=2, most=20_000)
     row, column = np.tril_indices(size)  # cell (r, c) is state r (r + 1) / 2 + c
     num_cells = len(row)
     end = num_cells

@@ -49,8 +49,8 @@ def one_way_maze(
         loops: which share of the walls that the tree leaves is opened.
         permute_actions: seed for the action labels of each state; None keeps the same meaning everywhere.
     """
-    height = check_count(height, "height", least=2)
-    width = height if width is None else check_count(width, "width", least=2)
+    height = check_count(height, "height", least=2, most=20_000)
+    width = height if width is None else check_count(width, "width", least=2, most=20_000)
     doors, loops = check_probability(doors, "doors"), check_probability(loops, "loops")
     num_cells = height * width
     random = np.random.default_rng(check_seed(seed))

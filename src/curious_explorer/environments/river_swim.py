@@ -31,7 +31,7 @@ def river_swim(num_states: int = 6, *, permute_actions: int | None = 0) -> Finit
         num_states: how long the river is; at least 3, since episodes begin in state 1 or 2.
         permute_actions: seed for the action labels of each state; None keeps "action 1 is right" everywhere.
     """
-    last = check_count(num_states, "num_states", least=3) - 1
+    last = check_count(num_states, "num_states", least=3, most=10_000) - 1
     transitions = np.zeros((last + 1, 2, last + 1))
     rewards = np.zeros(transitions.shape)
     for state in range(last + 1):

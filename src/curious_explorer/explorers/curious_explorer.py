@@ -177,7 +177,7 @@ class CuriousExplorer:
         check_optimizer(self.optimizer)
         if self.rounds is not None:
             check_count(self.rounds, "rounds", least=1)
-        if isinstance(self.visits, int):
+        if self.visits is not None and not callable(self.visits):
             check_count(self.visits, "visits", least=1)
         check_budget(self.budget)
         if self.reward not in REWARDS:

@@ -110,7 +110,7 @@ class Frontier:
         check_count(self.backups, "backups", least=1)
         check_count(self.hold, "hold", least=1)
         check_count(self.least_after_reward, "least_after_reward")
-        check_gamma(self.discount)
+        check_gamma(self.discount, "discount")
         for name in ("price", "restart_factor", "after_reward"):
             value = getattr(self, name)
             if name == "after_reward" and value is None:

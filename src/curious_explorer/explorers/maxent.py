@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ class MaxEnt(CoverExplorer):
     from the start, for the reward -ln(d(s) + sigma), d being the mixture's visitation, and joins with weight `rate`.
     """
 
+    AT_MOST_ONE: ClassVar[tuple[str, ...]] = ("sigma", "rate")
+
     rounds: int = 10
     """How many policies join the mixture. Chosen with `explore_share` by ``benchmarks.cover_settings``, on cct and dcl
     of depths 10, 15, 18 and 20: 10 and 0.6 solve 64 of 160 runs, 20 and 0.8 63, 10 and 0.5 59, 30 and 0.5 58."""
@@ -28,11 +31,6 @@ class MaxEnt(CoverExplorer):
     """What is added to visitation before the logarithm (published: of the order of the accuracy; ours)."""
     rate: float | None = None
     """The weight of a policy when it joins, as published; None makes all count alike: 1 / (t + 1) in round t."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rate is not None and self.rate > 1.0:
-            raise ValueError(f"rate is {self.rate!r}, expected at most 1")
 
     def entropy_reward(self, visitation: Floats) -> Floats:
         """-ln(d + sigma), shifted and scaled so that zero visitation pays one and all of it zero, shape (S,)."""

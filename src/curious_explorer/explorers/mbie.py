@@ -38,7 +38,7 @@ class MBIE(ModelBasedExplorer):
     def reward_radius(self, tries: Floats) -> Floats:
         """How far the mean reward may be off after so many tries, shape (S, A)."""
         risk = self.delta / (2.0 * tries.size * self.tries)
-        return self.scale * np.sqrt(math.log(2.0 / risk) / (2.0 * np.maximum(tries, 1)))
+        return self.scale * np.sqrt(max(math.log(2.0 / risk), 0.0) / (2.0 * np.maximum(tries, 1)))
 
     def transition_radius(self, tries: Floats) -> Floats:
         """How far frequencies may be off in L1 after so many tries, shape (S, A); 2 where there were none."""
@@ -46,7 +46,7 @@ class MBIE(ModelBasedExplorer):
         num_states = tries.shape[0]
         # ln(2^S - 2), also where 2^S overflows; there is nothing to be wrong about with one state.
         log_sets = num_states * math.log(2.0) + math.log1p(-(2.0 ** (1 - num_states))) if num_states > 1 else 0.0
-        radius = self.scale * np.sqrt(2.0 * (log_sets - math.log(risk)) / np.maximum(tries, 1))
+        radius = self.scale * np.sqrt(2.0 * max(log_sets - math.log(risk), 0.0) / np.maximum(tries, 1))
         return np.where(tries > 0, np.minimum(radius, 2.0), 2.0)
 
     def strategy(self, world: World, task: Task) -> Strategy:

@@ -87,5 +87,5 @@ class ModelBasedExplorer(OptimizingExplorer):
 
 def growth_quota(model: CountedModel, growth: float) -> Integers:
     """Plan again when some pair has been tried ``growth`` times more often than now, and once more at least."""
-    quota: Integers = np.maximum(1, np.ceil(growth * model.tries)).astype(np.int64)
+    quota: Integers = np.clip(np.ceil(growth * model.tries), 1.0, 2.0**62).astype(np.int64)
     return quota

@@ -6,7 +6,6 @@ out a reset model as well: half the start, half where the policies stop that it 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -20,7 +19,7 @@ from curious_explorer.learners.actor_critic import default_horizon
 from curious_explorer.learners.optimizer import OptimizerResult, Task, Watch, check_task
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.validation import check_count, check_seed
+from curious_explorer.validation import check_count, check_number, check_seed
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
 from curious_explorer.worlds.world import Reward, World, check_world
@@ -40,10 +39,13 @@ class OptimizingExplorer(ABC):
     """What every explorer of this kind can be told, and its two ways to be called.
 
     Settings are checked by their types: whole numbers are at least one and others positive. Those that `ZERO_TOO` names
-    may be zero as well, and those whose type says so may be None.
+    may be zero as well, those that `AT_MOST_ONE` names are no larger, and those whose type says so may be None.
     """
 
+    SMALLEST, LARGEST = 1e-300, 1e15
+    """Constants beyond these are beyond what can be computed with, too."""
     ZERO_TOO: ClassVar[tuple[str, ...]] = ("growth",)
+    AT_MOST_ONE: ClassVar[tuple[str, ...]] = ()
 
     steps: int = 100_000
     """How many steps to take where no budget is given."""
@@ -60,10 +62,8 @@ class OptimizingExplorer(ABC):
             elif kind.startswith("int"):
                 check_count(value, name, least=1)
             elif kind.startswith("float"):
-                number = isinstance(value, int | float) and not isinstance(value, bool)
-                if not number or not 0.0 <= value < math.inf or (value == 0.0 and name not in self.ZERO_TOO):
-                    expected = "zero or a positive number" if name in self.ZERO_TOO else "a positive number"
-                    raise ValueError(f"{name} is {value!r}, expected {expected}")
+                most = 1.0 if name in self.AT_MOST_ONE else self.LARGEST
+                check_number(value, name, low=0.0 if name in self.ZERO_TOO else self.SMALLEST, high=most)
 
     @abstractmethod
     def run(self, world: World, task: Task, samples: int, watch: Watch | None) -> FinishedRun:

@@ -75,6 +75,8 @@ class CoverExplorer(OptimizingExplorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.optimizer, TRPO):
+            raise ValueError(f"optimizer is {self.optimizer!r}, expected TRPO(...)")
         for name in ("explore_share", "visit_share"):
             if getattr(self, name) >= 1.0:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a number between 0 and 1")

@@ -32,8 +32,10 @@ class UCRL2(ModelBasedExplorer):
         """The radii of rewards and of transitions, each (S, A)."""
         (num_states, num_actions), t = tries.shape, max(1, samples)
         n = np.maximum(1, tries)
-        reward = self.scale * np.sqrt(7.0 * math.log(2.0 * tries.size * t / self.delta) / (2.0 * n))
-        transition = self.scale * np.sqrt(14.0 * num_states * math.log(2.0 * num_actions * t / self.delta) / n)
+        reward = self.scale * np.sqrt(7.0 * max(math.log(2.0 * tries.size * t / self.delta), 0.0) / (2.0 * n))
+        transition = self.scale * np.sqrt(
+            14.0 * num_states * max(math.log(2.0 * num_actions * t / self.delta), 0.0) / n
+        )
         return reward, np.where(tries > 0, np.minimum(transition, 2.0), 2.0)
 
     def strategy(self, world: World, task: Task) -> Strategy:

@@ -37,7 +37,7 @@ from curious_explorer.learners.optimizer import (
     learning_curve,
     tally,
 )
-from curious_explorer.validation import check_count
+from curious_explorer.validation import check_count, check_number
 from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.visit import Reset
@@ -73,9 +73,8 @@ class ActorCritic(ABC):
         for name in ("updates", "episodes", "horizon"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, least=1)
-        for name, value, most in (("trace", self.trace, 1.0), ("critic_memory", self.critic_memory, math.inf)):
-            if not 0.0 <= value <= most or not math.isfinite(value):
-                raise ValueError(f"{name} is {value!r}, expected a finite number from 0 to {most:g}")
+        check_number(self.trace, "trace", high=1.0)
+        check_number(self.critic_memory, "critic_memory")
 
     @abstractmethod
     def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:

@@ -20,6 +20,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled
 from curious_explorer.learners.actor_critic import ActorCritic, softmax_row
 from curious_explorer.learners.reinforce_theory import TheoryReinforce
+from curious_explorer.validation import check_number
 from curious_explorer.worlds.world import EpisodeStatistics
 
 
@@ -36,9 +37,8 @@ class Reinforce(ActorCritic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("learning_rate", "largest_change"):
-            if not 0.0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a positive number")
+        check_number(self.learning_rate, "learning_rate", above=True)
+        check_number(self.largest_change, "largest_change", above=True, high=1e6)
 
     @staticmethod
     def theory(**settings: Any) -> TheoryReinforce:

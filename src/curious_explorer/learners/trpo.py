@@ -23,6 +23,7 @@ import numpy as np
 from curious_explorer.arrays import Floats, Integers
 from curious_explorer.compile import compiled
 from curious_explorer.learners.actor_critic import ActorCritic, softmax_row
+from curious_explorer.validation import check_number
 from curious_explorer.worlds.world import EpisodeStatistics
 
 BISECTIONS = 30
@@ -52,10 +53,9 @@ class TRPO(ActorCritic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.max_kl < float("inf"):
-            raise ValueError(f"max_kl is {self.max_kl!r}, expected a positive number")
-        if self.advantage_memory is not None and not 0.0 <= self.advantage_memory < float("inf"):
-            raise ValueError(f"advantage_memory is {self.advantage_memory!r}, expected a number that is not negative")
+        check_number(self.max_kl, "max_kl", above=True)
+        if self.advantage_memory is not None:
+            check_number(self.advantage_memory, "advantage_memory")
 
     def take_step(self, logits: Floats, policy: Floats, batch: EpisodeStatistics) -> str | None:
         """Take the natural step to the edge of the trust region, or none."""

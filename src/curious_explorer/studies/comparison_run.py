@@ -245,6 +245,7 @@ class Comparison:
         return words if self.gamma == Comparison.gamma else f"{words} --gamma {self.gamma:g}"
 
     def _check_budget(self, environment: str, budget: int) -> None:
+        check_count(budget, f"the budget of {environment}", least=1)
         for method in self.methods:
             least = least_budget(method, self.gamma)
             if budget < least:

@@ -66,6 +66,7 @@ from curious_explorer.worlds.world import TransitionCounts, World
 REGIONS = ("l1", "entries", "both")
 GOAL = 1e-9
 MOST_SWEEPS = 100_000
+MOST_TRIES = 2.0**63
 DEFAULT_RESTARTS = 10_000
 
 
@@ -201,6 +202,11 @@ def certify_counts(
 def weissman_radius(tries: ArrayLike, *, num_states: int, num_actions: int, delta: float) -> Floats:
     """r(n) for each entry of ``tries``, valid for all pairs and all n at once; 2, the whole simplex, for n = 0."""
     count = np.asarray(tries, dtype=np.float64)
+    check_count(num_states, "num_states", least=1)
+    check_count(num_actions, "num_actions", least=1)
+    check_probability(delta, "delta")
+    if not ((count >= 0.0) & (count <= MOST_TRIES)).all():
+        raise ValueError(f"tries must be numbers of tries, from 0 to {MOST_TRIES:g}")
     if num_states == 1:
         return np.zeros(count.shape)
     subsets = num_states * math.log(2.0) + math.log1p(-(2.0 ** (1 - num_states)))  # ln(2^S - 2)

@@ -58,7 +58,7 @@ from curious_explorer.theory.reports import (
     round_rows,
 )
 from curious_explorer.theory.theorem_1 import theorem_1
-from curious_explorer.validation import check_count, check_gamma
+from curious_explorer.validation import check_count, check_gamma, check_number
 
 UNVERIFIED = "The constant C is unverified: this shows how the bound scales, and certifies nothing."
 
@@ -76,6 +76,13 @@ def reinforce_rate(
     mismatch_power: int = 2,
 ) -> float:
     """E(i, delta, m) as printed in the paper's quotation; the constant is unverified."""
+    check_count(num_states, "num_states", least=1)
+    check_count(num_actions, "num_actions", least=1)
+    check_gamma(gamma)
+    check_probability(delta, "delta")
+    check_number(episodes, "episodes", low=1.0)
+    check_number(mismatch, "mismatch")
+    check_number(constant, "constant")
     size = (num_states * num_actions) ** 2 / (1.0 - gamma) ** horizon_power
     logarithm = max(0.0, math.log(episodes / delta))
     return float(constant * size * logarithm**2.5 / episodes ** (1.0 / 6.0) * mismatch**mismatch_power)
