@@ -12,7 +12,7 @@ from statistics_checks import SIGNIFICANCE, chi_square
 from curious_explorer import FiniteMDP, ResetModel, TabularWorld
 from curious_explorer.environments import combination_lock, deep_sea, river_swim
 from curious_explorer.errors import ResetModelError
-from curious_explorer.resets.moving_starts import OWN, MovingStarts, StartSettings
+from curious_explorer.resets.moving_starts import ON_THE_WAY, OWN, MovingStarts, StartSettings
 from curious_explorer.resets.shared_starts import share_between_processes
 from curious_explorer.resets.starts import moving_starts, starts_of
 
@@ -253,3 +253,85 @@ def test_names_say_where_episodes_begin():
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         StartSettings(**wrong)
+
+
+# What roll-ins say ----------------------------------------------------------------------------------------------------
+
+
+def test_a_level_that_is_hardly_ever_reached_is_passed_over():
+    starts = starts_on(corridor(40))
+    generator = random.Random(0)
+    for _ in range(400):
+        start = starts.draw(generator.random)
+        if start != OWN:
+            starts.note_miss(start, 1)
+            starts.note_steps(10)
+    assert starts.progress.level == starts.farthest
+
+
+def test_roll_ins_that_miss_take_a_bounded_share_of_all_steps():
+    starts = starts_on(corridor(40))
+    generator, missed, lived = random.Random(0), 0, 0
+    for _ in range(2_000):
+        start = starts.draw(generator.random)
+        if start != OWN:
+            missed += 100
+            starts.note_miss(start, 100)
+        lived += 50
+        starts.note_steps(50)
+        starts.note(OWN, False)
+    assert 0.15 < missed / (missed + lived) < 0.27
+
+
+def test_a_roll_in_has_no_more_time_than_an_episode():
+    starts = starts_on(corridor(30, slip=0.9))
+    assert starts.targets.limits.max() <= 3 * starts.farthest + 20
+
+
+def test_where_the_plan_itself_often_fails_the_level_grows_when_all_episodes_return_as_much():
+    """A ladder that is fallen off in a third of all steps: nobody gets up more often than the plan does."""
+    transitions = np.zeros((6, 2, 6))
+    for place in range(4):
+        transitions[place, 0, place] = 1.0
+        transitions[place, 1, place + 1], transitions[place, 1, 5] = 2 / 3, 1 / 3
+    transitions[4:, :, 4:] = np.eye(2)[:, None, :]
+    rewards = np.zeros((6, 2))
+    rewards[3, 1] = 1.0
+    mdp = FiniteMDP(transitions, rewards, 0, terminal=np.arange(6) >= 4)
+    starts = starts_on(mdp)
+    generator, coin = random.Random(1), random.Random(2)
+    for _ in range(500):
+        start = starts.draw(generator.random)
+        left = 4 if start == OWN else 4 - int(starts.states[start])
+        starts.tell(start, float(coin.random() < (2 / 3) ** (left - 1)))
+    assert starts.progress.level == starts.farthest
+    assert starts.own_share > 0.6
+
+
+def test_episodes_of_a_limited_length_are_expected_to_return_less():
+    starts = starts_on(corridor(30, slip=0.5))
+    before = starts._own_expected[0]
+    starts.limit_episodes(40)
+    assert starts._own_expected[0] < 0.2 * before
+    assert starts.cut.max() == 40
+
+
+def test_starts_on_the_way_are_those_that_are_known():
+    starts = starts_on(corridor(10))
+    assert starts.distance[starts.start_in(7)] == 2.0
+    assert starts.start_in(9) == ON_THE_WAY
+    before = starts.tally.copy()
+    starts.tell(ON_THE_WAY, 1.0)
+    assert (starts.tally == before).all()
+    assert starts.cut_of(ON_THE_WAY) == np.inf
+
+
+def test_a_state_of_an_earlier_version_is_read():
+    starts = starts_on(corridor(40))
+    follow(starts, lambda distance: distance < 9, 300)
+    stored = starts.state()["tally"]
+    earlier = {"tally": stored[:9] + stored[14:]}
+    again = starts_on(corridor(40))
+    again.restore(earlier)
+    assert again.progress == starts.progress
+    assert again.tally[9:14].tolist() == [0.0] * 5

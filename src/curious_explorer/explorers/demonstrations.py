@@ -21,7 +21,7 @@ from curious_explorer.worlds.world import World, check_world
 
 TRIES = 5
 """How many episodes are walked at most for each that is asked for: noise may make one fail."""
-HOPELESS = 10
+HOPELESS = 20
 """After so many in a row from the first on that do not get there no more are tried."""
 CUT_FACTOR, CUT_SPARE = 3.0, 20
 """An episode is given up after so many times the length of its way, and so many steps more."""

@@ -16,6 +16,7 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.rollouts import RollInSampler, reset_by_roll_in
 from curious_explorer.gym.snapshots import Snapshots
 from curious_explorer.gym.stepped_environments import SingleEnvironment
+from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.resets.moving_starts import OWN, MovingStarts
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import ADAPTIVE, shared_starts
@@ -36,20 +37,33 @@ MOST_STEPS_OPEN = 100_000
 class _MovingRollIns:
     """Draws roll-ins to moving starts; `start` is the number of the last."""
 
-    def __init__(self, starts: MovingStarts, actors: ActorCache) -> None:
+    def __init__(self, starts: MovingStarts, actors: ActorCache, env: SingleEnvironment) -> None:
         self._starts, self._target_actor, self._steps = starts, actors.target_actor, actors.steps
+        self._env, self._begun = env, 0
         self.start = OWN
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
         """A chain of actors with their numbers of steps, as `RollInSampler` draws it."""
+        self._begun = self._env.steps
         self.start = self._starts.draw(stream.uniform)
         if self.start == OWN or self._starts.targets is None:
             return []
         actor = self._target_actor(self._starts.targets, self.start)
         return [(actor, self._steps(actor, actor.limit))]
 
+    def settles(self, cell: int) -> bool:
+        """An episode begins where its roll-in got to in the time that it is given."""
+        self._note_miss()
+        self.start = OWN if self._env.steps == self._begun else self._starts.start_in(cell)
+        return True
+
+    def _note_miss(self) -> None:
+        if self.start != OWN:
+            self._starts.note_miss(self.start, self._env.steps - self._begun)
+
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
+        self._note_miss()
         targets = self._starts.targets
         if targets is not None and missed >= targets.tries:
             targets.refuse()
@@ -80,6 +94,7 @@ class _Followed:
         cut_off = not ended and self._length >= self._cut
         if (ended or cut_off) and not self._told:
             self._starts.tell(self._start, self._returned)
+            self._starts.note_steps(self._length)
             self._told = True
             self._unfinished = self._open = 0
         elif not self._told:
@@ -117,7 +132,11 @@ class RollInWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._followed: _Followed | None = None
         self._sampler: RollInSampler | _MovingRollIns
         if isinstance(starts, MovingStarts):
-            self._sampler, self._followed = _MovingRollIns(starts, actors), _Followed(starts, action_set.hold)
+            limit = time_limit_of(env)
+            if limit is not None:
+                starts.limit_episodes(max(1, limit // action_set.hold))
+            self._sampler = _MovingRollIns(starts, actors, self._single)
+            self._followed = _Followed(starts, action_set.hold)
         else:
             self._sampler = RollInSampler(starts, actors)
         self._snapshots = Snapshots(self._single) if snapshots else None

@@ -59,6 +59,10 @@ class RollInSampler:
         actor = self._target_actor(self._targets, self._goals[number])
         return [*walked, (actor, steps(actor, actor.limit))]
 
+    def settles(self, cell: int) -> bool:
+        """Whether an episode may begin in this cell, where a roll-in ran out of steps on its way: here it may not."""
+        return False
+
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
         if self._targets is not None and missed >= self._targets.tries:
@@ -70,6 +74,9 @@ class ChainSampler(Protocol):
 
     def sample(self, stream: RandomStream) -> list[tuple[Actor, int]]:
         """A chain of actors with their numbers of steps, the last one first; a `TargetActor` has its limit."""
+
+    def settles(self, cell: int) -> bool:
+        """Whether an episode may begin in this cell, where a roll-in ran out of steps on its way."""
 
     def check_misses(self, missed: int) -> None:
         """Raise an error if so many roll-ins in a row that missed their target are too many."""
@@ -95,18 +102,19 @@ def reset_by_roll_in(
     for failed in range(MAX_FAILED_ROLL_INS):
         env.reset(seed=seed if failed == 0 else None, options=options)
         outcome = _follow_chain(env, sampler.sample(stream), stream, last, snapshots)
-        if outcome == FOLLOWED:
+        if outcome == FOLLOWED or (outcome == LATE and sampler.settles(env.cells[0])):
             env.restart_time_limits()
             return failed
         if last is not None and env.steps >= last:
             return None
-        missed = missed + 1 if outcome == MISSED else 0
+        missed = missed + 1 if outcome in (MISSED, LATE) else 0
         sampler.check_misses(missed)
     refuse_roll_in()
 
 
-FOLLOWED, ENDED, MISSED = range(3)
-"""How the chain of a roll-in went: to its end; to the end of the episode, or of the steps; not to its target."""
+FOLLOWED, ENDED, MISSED, LATE = range(4)
+"""How the chain of a roll-in went: to its end; to the end of the episode, or of the steps; not to its target; not in
+time, or not away from where it began, so that it can be stepped on from there."""
 
 
 def _follow_chain(
@@ -129,7 +137,8 @@ def _follow_chain(
             if arrived or taken < allowed or allowed == steps:  # not cut off by `last`
                 actor.note(arrived, taken)
             if not arrived:
-                return MISSED
+                stopped = taken >= steps or taken == 0
+                return LATE if stopped and not (env.terminated or env.truncated) else MISSED
             if env.terminated or env.truncated:
                 return ENDED
             if snapshots is not None:

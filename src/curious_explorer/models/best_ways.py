@@ -7,6 +7,10 @@ what is seen stays the same and other steps go on from there. The *length* of th
 W(s) is earned: the steps to the goal, where there is one; and it means the same where rewards are shaped, several,
 noisy, or costs that end at the goal. The *distance* of s is by how much its way is longer than the shortest one, and
 one step.
+
+Which plan is best is decided with doubt: where the world is random, a pair that was tried n times is believed in by
+n / (n + doubt) only (`CountedModel.trust`), so that one lucky try does not decide. What the plan earns is then stated
+on the frequencies as they are.
 """
 
 from __future__ import annotations
@@ -57,13 +61,18 @@ class BestWays:
         settled[~tried] = 0.0
         settled[part.terminal] = ((ends[part.terminal] - self.least) / span)[:, None]
         values = np.zeros(len(met))
-        policy = plan(problem(part, with_ends, settled), gamma, values, FINE_TOLERANCE).policy * tried
+        task, trust = problem(part, with_ends, settled), part.trust()
+        doubted = task._replace(chances=task.chances * trust.reshape(-1)[part.rows.pairs], rewards=with_ends * trust)
+        policy = plan(doubted, gamma, values, FINE_TOLERANCE).policy * tried
         policy[part.terminal] = 0.0
+        if (trust[tried] < 1.0).any():  # what this plan is worth without doubt
+            others = np.where((policy > 0.0) | part.terminal[:, None], settled, 0.0)
+            plan(task._replace(settled=others), gamma, values, FINE_TOLERANCE)
         total = policy.sum(axis=1, keepdims=True)
         self.policy = np.divide(policy, total, out=np.zeros_like(policy), where=total > 0.0)
         rows = part.rows
         before, action = np.divmod(rows.pairs, part.num_actions)
-        chances = part.chances() * self.policy[before, action]
+        chances = task.chances * self.policy[before, action]
         self._moves = sparse.csr_array((chances, (before, rows.next_states)), shape=(len(met), len(met)))
         self.planned = (values * span + self.least) / (1.0 - gamma)
         ends_now = (stopping * self.policy).sum(axis=1) * end_worth

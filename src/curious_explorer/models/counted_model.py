@@ -188,6 +188,20 @@ class CountedModel:
         chances: Floats = (self.times - self.stopped) / self.tries.reshape(-1)[self.rows.pairs]
         return chances
 
+    def doubt(self) -> float:
+        """The probability that two tries of a pair differ, averaged over the pairs that were tried twice or more."""
+        tries = self.tries.reshape(-1).astype(np.float64)
+        going_on = self.times - self.stopped
+        alike = going_on * (going_on - 1.0) + self.stopped * (self.stopped - 1.0)
+        same = np.bincount(self.rows.pairs, weights=alike, minlength=tries.size)
+        twice = tries >= 2
+        return float((1.0 - same[twice] / (tries[twice] * (tries[twice] - 1.0))).mean()) if twice.any() else 0.0
+
+    def trust(self) -> Floats:
+        """How much of what was seen of each pair a careful plan believes, shape (S, A): n / (n + doubt)."""
+        share: Floats = self.tries / np.maximum(self.tries + self.doubt(), 1e-300)
+        return share
+
     def stopping(self) -> Floats:
         """How often each pair ended its episode in a state that is not terminal, as a share of its tries, (S, A)."""
         stops = np.bincount(self.rows.pairs, weights=self.stopped, minlength=self.tries.size)

@@ -80,19 +80,13 @@ class Reaching:
 
     @cached_property
     def doubt(self) -> float:
-        """The probability that two tries of a pair differ, averaged over the pairs that were tried twice or more."""
-        tries = self._part.tries.reshape(-1).astype(np.float64)
-        stopped = self._part.stopped
-        going_on = self._part.times - stopped
-        alike = going_on * (going_on - 1.0) + stopped * (stopped - 1.0)
-        same = np.bincount(self._part.rows.pairs, weights=alike, minlength=tries.size)
-        twice = tries >= 2
-        return float((1.0 - same[twice] / (tries[twice] * (tries[twice] - 1.0))).mean()) if twice.any() else 0.0
+        """See `CountedModel.doubt`."""
+        return self._part.doubt()
 
     @cached_property
     def _doubted(self) -> Floats:
-        tries = self._part.tries.reshape(-1)[self._part.rows.pairs[self._leads]]
-        chances: Floats = self._rows[2] * (tries / (tries + self.doubt))
+        trust = self._part.trust().reshape(-1)[self._part.rows.pairs[self._leads]]
+        chances: Floats = self._rows[2] * trust
         return chances
 
     @property

@@ -8,7 +8,7 @@ episode from there is expected to return: that plan's return in the steps that t
 `models.best_ways`, where distances mean the same for rewards that are sparse, shaped, several, noisy, or costs).
 
 **What the learner says.** An episode succeeds if it returns at least half of that (between the least possible and the
-plan's). Then
+plan's). Where the plan itself often fails, success is what all episodes together return, as a share of the plan's. Then
 
 - starts are at most `level` away, most of them in the far part of that, the others where success is neither never nor
   always or is changing; on the way to the reward rather than beside it, where roll-ins are long for nothing;
@@ -16,6 +16,11 @@ plan's). Then
   while everything succeeds at once; it shrinks again where next to nothing does;
 - the environment's own start has a tenth of the episodes, and a growing share as it succeeds itself: when nine of ten
   episodes from there succeed there are no roll-ins any more, and they come back should that be lost.
+
+**What roll-ins say.** Where cells merge states, or are hardly counted, the way to a start may not hold in the world. A
+roll-in is given up after as many steps as an episode from the own start has, and the episode then begins where it got
+to. A level whose starts are hardly ever reached is passed over. And where roll-ins that missed took more than a third
+of what episodes took, episodes begin at the own start until it is less.
 
 Episodes from a start are cut off after a few times its distance. That is a truncation, never a termination: what lies
 beyond is for the critic to value.
@@ -30,7 +35,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +47,11 @@ from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.targets import DEFAULT_TRIES, Targets
 
-OWN = -1
-"""The environment's own start, in the place of the number of a start."""
+if TYPE_CHECKING:  # it imports Numba
+    from curious_explorer.models.reaching import Arrival, Reaching
+
+OWN, ON_THE_WAY = -1, -2
+"""In the place of the number of a start: the environment's own, and one that no success is counted of."""
 MOST_STARTS, MOST_NOISY_STARTS = 20_000, 1_000
 """Of more, evenly spaced ones are taken; where something is random each takes a plan."""
 BIN_FACTOR = 1.3
@@ -53,8 +61,10 @@ FAST, SLOW = 0.9, 0.98
 LEAST_WEIGHT = 0.02
 """What a bin weighs in which all is learned, or nothing can be, beside 1/4 for one that succeeds every other time."""
 LEVEL, GROWTH, TRIED, EPISODES, FINISHED, FAR_TRIED, FAR_SOLVED, OWN_TRIED, OWN_SOLVED = range(9)
+FAR_EARNED, FAR_MISSED, OWN_EARNED, STEPS, MISSED_STEPS = range(9, 14)
 """Places of the tally; the bins follow."""
-SLOTS = 9
+FIRST_SLOTS, SLOTS = 9, 14
+"""How many places there were in 0.2.0, and are now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +102,14 @@ class StartSettings:
 
 MEMORY = 0.95
 """What is left of earlier episodes at each new one, in the counts of far episodes and of those from the own start."""
-BARELY, STRUGGLED = 0.1, 50
-"""Where less than this share of so many far episodes succeeds, the level was too far and shrinks."""
+BARELY, STRUGGLED = 0.1, 30
+"""Where less than this share of so many far episodes succeeds, the level was too far, and its far part is given up."""
+HARDLY, PASSED_OVER = 0.1, 20
+"""Where less than this share of so many roll-ins to the far part arrives, the level is passed over."""
+MOST_MISSED, MISSED_FREE = 0.25, 1_000
+"""The most that roll-ins which miss may take of the steps of theirs and of episodes, beyond so many steps."""
+MOST_EARNED = 5.0
+"""The most that one episode counts for, in units of what the plan returns, where success is what all return."""
 MOST_GROWTH = 3.0
 EAGER = 1.5
 """By how much the growth itself grows where a level took hardly more than the fewest episodes."""
@@ -154,7 +170,9 @@ class MovingStarts:
         chosen = chosen[np.lexsort((chosen, order[chosen]))]
         most = MOST_STARTS if reaching.deterministic else MOST_NOISY_STARTS
         chosen = chosen[:: -(-len(chosen) // most) or 1]
-        arrivals = [reaching.arrival(int(state)) for state in reaching.met[chosen]]
+        own_cut = int(min(self.settings.cut_factor * self.farthest + self.settings.cut_spare, MOST_STEPS))
+        longest = own_cut if self.reward_known else MOST_STEPS
+        arrivals = [_arrival_within(reaching, int(state), longest) for state in reaching.met[chosen]]
         often = np.array([arrival.probability >= LEAST_ARRIVAL for arrival in arrivals], dtype=np.bool_)
         chosen = chosen[often]
         arrivals = [arrival for arrival, kept in zip(arrivals, often, strict=True) if kept]
@@ -162,6 +180,7 @@ class MovingStarts:
         """The states that episodes may start in, nearest to the reward first, shape (n,)."""
         self.distance: Floats = order[chosen].astype(np.float64)
         """Of each of them."""
+        self._number = {int(state): number for number, state in enumerate(self.states)}
         self.cut: Integers = np.minimum(
             self.settings.cut_factor * self.distance + self.settings.cut_spare, MOST_STEPS
         ).astype(np.int64)
@@ -173,10 +192,10 @@ class MovingStarts:
         if len(chosen):
             limits = [arrival.limit for arrival in arrivals]
             self.targets = Targets(self.states, limits, reaching.plan, tries=DEFAULT_TRIES, arrival=self._arrival)
-        own_cut = int(min(self.settings.cut_factor * self.farthest + self.settings.cut_spare, MOST_STEPS))
+        self._own_cut = own_cut
         self._low = ways.least
-        self._expected, own_expected = ways.expected(chosen, self.cut, starts, own_cut)
-        self._own_expected = own_expected, ways.least * own_cut
+        self._ways, self._chosen, self._starts = ways, chosen, starts
+        self._expect()
         self._planned = ways.planned[chosen]
         self._own_planned = float(starts @ ways.planned)
         bins = np.floor(np.log(np.maximum(self.distance, 1.0)) / math.log(BIN_FACTOR)).astype(np.int64)
@@ -189,6 +208,17 @@ class MovingStarts:
         self.tally[[LEVEL, GROWTH]] = 1.0, self.settings.growth
         self.guard: AbstractContextManager[Any] = nullcontext()
         """Held while the tally is changed."""
+
+    def _expect(self) -> None:
+        """Find what the plan returns from each start, and from the own, within the cuts."""
+        self._expected, own_expected = self._ways.expected(self._chosen, self.cut, self._starts, self._own_cut)
+        self._own_expected = own_expected, self._ways.least * self._own_cut
+
+    def limit_episodes(self, steps: int) -> None:
+        """Say that no episode of the environment takes more steps than this, so that none is expected to."""
+        if steps < max(self._own_cut, int(self.cut.max(initial=0))):
+            self.cut, self._own_cut = np.minimum(self.cut, steps), min(self._own_cut, steps)
+            self._expect()
 
     def _weights(self, ways: BestWays, steps: Integers, terminal: Mask) -> tuple[Floats, Floats]:
         """How much each state that was met weighs among those of its distance, and that distance."""
@@ -210,7 +240,7 @@ class MovingStarts:
         """The number of the next start, or `OWN`; ``uniform`` gives random numbers in [0, 1)."""
         share = self.own_share
         chance = uniform()
-        if chance < share or len(self.states) == 0:
+        if chance < share or len(self.states) == 0 or self._missed_too_much:
             return OWN
         if not self.reward_known:
             return self._pick(0, len(self.states), uniform())
@@ -244,9 +274,16 @@ class MovingStarts:
         return weights
 
     @property
+    def _missed_too_much(self) -> bool:
+        """Whether roll-ins that did not arrive have taken more than their share of all steps."""
+        missed = self.tally[MISSED_STEPS]
+        return bool(missed > MISSED_FREE + MOST_MISSED * (missed + self.tally[STEPS]))
+
+    @property
     def own_success(self) -> float:
         """The share of the last episodes from the own start that succeeded; one more is taken to have failed."""
-        return float(self.tally[OWN_SOLVED] / (self.tally[OWN_TRIED] + 1.0))
+        solved = max(self.tally[OWN_SOLVED], min(self.tally[OWN_EARNED], self.tally[OWN_TRIED]))
+        return float(solved / (self.tally[OWN_TRIED] + 1.0))
 
     @property
     def own_share(self) -> float:
@@ -278,53 +315,82 @@ class MovingStarts:
         """Take in how an episode went.
 
         Args:
-            start: its number, or `OWN`.
+            start: its number, or `OWN`, or `ON_THE_WAY`.
             returned: the sum of its rewards, not discounted.
         """
+        if start == ON_THE_WAY:
+            return
         expected, low = self._own_expected if start == OWN else (self._expected[start], self._low * self.cut[start])
-        self.note(start, _earned(returned, low, expected) >= 0.5)
+        earned = _earned(returned, low, expected)
+        self.note(start, earned >= 0.5, earned)
 
-    def note(self, start: int, success: bool) -> None:
-        """Take in whether an episode succeeded."""
+    def note(self, start: int, success: bool, earned: float | None = None) -> None:
+        """Take in whether an episode succeeded, and what it earned as a share of what the plan does."""
+        earned = float(success) if earned is None else min(max(earned, 0.0), MOST_EARNED)
         with self.guard:
             tally = self.tally
             tally[EPISODES] += 1
             if start == OWN:
-                tally[[OWN_TRIED, OWN_SOLVED]] *= MEMORY
-                tally[[OWN_TRIED, OWN_SOLVED]] += 1, success
+                tally[[OWN_TRIED, OWN_SOLVED, OWN_EARNED]] *= MEMORY
+                tally[[OWN_TRIED, OWN_SOLVED, OWN_EARNED]] += 1, success, earned
             elif self.reward_known:
                 counts = tally[SLOTS:].reshape(4, -1)[:, self._bin_of[start]]
                 counts *= (FAST, FAST, SLOW, SLOW)
                 counts += (1, success, 1, success)
-                if self.distance[start] >= self.settings.far * min(tally[LEVEL], self.farthest):
-                    self._note_far(success)
+                level = min(tally[LEVEL], self.farthest)
+                if self.distance[start] >= self.settings.far * level and (success or self.distance[start] <= level):
+                    self._note_far(success, earned)
             if self.reward_known and tally[OWN_TRIED] >= self.settings.fewest and self.own_success >= 0.75:
                 tally[LEVEL] = max(tally[LEVEL], self.farthest)
 
-    def _note_far(self, success: bool) -> None:
+    def _note_far(self, success: bool, earned: float) -> None:
         """Count a far episode, and change the level where that is due."""
         tally, settings = self.tally, self.settings
-        tally[[FAR_TRIED, FAR_SOLVED]] *= MEMORY
-        tally[[FAR_TRIED, FAR_SOLVED]] += 1, success
+        tally[[FAR_TRIED, FAR_SOLVED, FAR_EARNED]] *= MEMORY
+        tally[[FAR_TRIED, FAR_SOLVED, FAR_EARNED]] += 1, success, earned
         tally[TRIED] += 1
-        share = tally[FAR_SOLVED] / tally[FAR_TRIED]
+        share = max(tally[FAR_SOLVED], tally[FAR_EARNED]) / tally[FAR_TRIED]
         if tally[TRIED] >= settings.fewest and share >= settings.solved and tally[LEVEL] < self.farthest:
-            at_once = tally[TRIED] <= 1.5 * settings.fewest
-            tally[LEVEL] = tally[LEVEL] * tally[GROWTH] + 1.0
-            tally[GROWTH] = min(EAGER * tally[GROWTH], MOST_GROWTH) if at_once else settings.growth
+            self._grow(at_once=bool(tally[TRIED] <= 1.5 * settings.fewest))
         elif tally[TRIED] >= STRUGGLED and share < BARELY and tally[LEVEL] > 1.0:
-            tally[LEVEL] = max(1.0, (min(tally[LEVEL], self.farthest) - 1.0) / max(tally[GROWTH], settings.growth))
-            tally[GROWTH] = settings.growth
-        else:
-            return
-        tally[[TRIED, FAR_TRIED, FAR_SOLVED]] = 0.0
+            self._set_level(max(1.0, settings.far * min(tally[LEVEL], self.farthest)), settings.growth)
+
+    def _grow(self, *, at_once: bool) -> None:
+        growth = float(self.tally[GROWTH])
+        following = min(EAGER * growth, MOST_GROWTH) if at_once else self.settings.growth
+        self._set_level(self.tally[LEVEL] * growth + 1.0, following)
+
+    def _set_level(self, level: float, growth: float) -> None:
+        self.tally[[LEVEL, GROWTH]] = level, growth
+        self.tally[[TRIED, FAR_TRIED, FAR_SOLVED, FAR_EARNED, FAR_MISSED]] = 0.0
+
+    def note_steps(self, steps: int) -> None:
+        """Take in how many steps an episode took, after its roll-in."""
+        with self.guard:
+            self.tally[STEPS] += steps
+
+    def note_miss(self, start: int, steps: int) -> None:
+        """Take in that a roll-in to a start did not arrive, and how many steps it took."""
+        with self.guard:
+            tally = self.tally
+            tally[MISSED_STEPS] += steps
+            if not self.reward_known or self.distance[start] < self.settings.far * min(tally[LEVEL], self.farthest):
+                return
+            tally[FAR_MISSED] += 1
+            hardly = tally[TRIED] < HARDLY * tally[FAR_MISSED]
+            if tally[FAR_MISSED] >= PASSED_OVER and hardly and tally[LEVEL] < self.farthest:
+                self._grow(at_once=True)
+
+    def start_in(self, state: int) -> int:
+        """The number of the start in a state, or `ON_THE_WAY` if it has none."""
+        return self._number.get(state, ON_THE_WAY)
 
     def cut_of(self, start: int) -> float:
         """After how many steps an episode from a start is cut off; infinite from the environment's own.
 
         Nor is it where rewards come so soon that no start is further away than another.
         """
-        known = start != OWN and self.reward_known and self.farthest > 1.0
+        known = start >= 0 and self.reward_known and self.farthest > 1.0
         return float(self.cut[start]) if known else math.inf
 
     def finish(self, finished: bool = True) -> None:
@@ -373,7 +439,7 @@ class MovingStarts:
                     self.note(OWN, solved)
                 elif self.reward_known and self.tally[LEVEL] == level:  # the others began on the level before
                     self.tally[EPISODES] += 1
-                    self._note_far(solved)
+                    self._note_far(solved, float(solved))
 
     @property
     def least_reward(self) -> float:
@@ -389,6 +455,8 @@ class MovingStarts:
     def restore(self, state: dict[str, Any]) -> None:
         """Go back, or on, to a `state` of starts on the same counts."""
         tally: Sequence[float] = state["tally"]
+        if len(tally) == len(self.tally) - (SLOTS - FIRST_SLOTS):
+            tally = np.insert(tally, FIRST_SLOTS, np.zeros(SLOTS - FIRST_SLOTS)).tolist()
         if len(tally) != len(self.tally):
             raise ValueError(
                 f"the state has {len(tally)} numbers, expected {len(self.tally)}: it was stored for starts on other "
@@ -413,6 +481,12 @@ class MovingStarts:
     def __repr__(self) -> str:
         at = self.progress
         return f"MovingStarts({len(self.states):,} starts, level {at.level:.3g} of {at.farthest:.3g})"
+
+
+def _arrival_within(reaching: Reaching, state: int, longest: int) -> Arrival:
+    """How roll-ins to a state fare, which are given up after this many steps at the latest."""
+    found = reaching.arrival(state)
+    return found if found.limit <= longest else reaching.arrival(state, longest)
 
 
 def _earned(returned: float, low: float, expected: float) -> float:

@@ -17,6 +17,7 @@ from curious_explorer.optional_packages import require
 ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", "A2C"), "trpo": ("sb3_contrib", "TRPO")}
 """Optimizers by name: the package and the class."""
 TRAINABLE = ALGORITHMS | {
+    "ppo": ("curious_explorer.sb3.steady_ppo", "SteadyPPO"),
     "dqn": ("stable_baselines3", "DQN"),
     "sac": ("stable_baselines3", "SAC"),
     "recurrent-ppo": ("sb3_contrib", "RecurrentPPO"),
@@ -24,7 +25,7 @@ TRAINABLE = ALGORITHMS | {
     "noveld": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithNoveltyDifference"),
     "counts": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithCounts"),
 }
-"""What `train` and `solve` know beside."""
+"""What `train` and `solve` know: those, where PPO is one that keeps what succeeds, and others."""
 OFF_POLICY = ("dqn", "sac")
 RECURRENT = ("recurrent-ppo",)
 WITH_BONUS = ("rnd", "noveld", "counts")

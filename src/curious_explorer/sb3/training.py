@@ -29,14 +29,14 @@ from curious_explorer.gym.agents import Agent, play_episodes
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.optional_packages import require
-from curious_explorer.resets.moving_starts import StartsProgress
+from curious_explorer.resets.moving_starts import OWN, StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import MIXTURE
 from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.sb3.warm_start import SHARE as WARM_START_SHARE
-from curious_explorer.sb3.warm_start import WarmStart, clone, demonstrate
+from curious_explorer.sb3.warm_start import WarmStart, clone, demonstrate, softness
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, check_tensors, read_plain, reading, tensors_header, write_atomically
 from curious_explorer.validation import check_name
@@ -47,6 +47,8 @@ PROGRESS = Format("curious-explorer/training-progress", 2)
 SETTINGS_FILE, CHECKPOINT_FILE, POLICY_FILE = "training.json", "checkpoint.safetensors", "policy.safetensors"
 BEST_FILE = "best.safetensors"
 EVALUATIONS_FILE = "evaluations.csv"
+SOONEST_EVALUATION, SOON_SHARE = 4_096, 20
+"""Where starts move: at least so many samples between two evaluations, and so many times what one takes."""
 _PLAIN = "plain_data"
 """The tensor that holds the JSON, as bytes."""
 
@@ -142,7 +144,8 @@ def _warm_start(learner: Learner, settings: TrainingSettings, reset_model: Reset
     if not found:
         return None
     choices = Discretisation.of_reset_model(reset_model).action_set.choices
-    agreement = clone(learner, found, choices, spawned_seed(settings.seed, 1, 2), settings.reward_scale)
+    seed, soft = spawned_seed(settings.seed, 1, 2), softness(reset_model)
+    agreement = clone(learner, found, choices, seed, settings.reward_scale, soft)
     return WarmStart(len(found), taken, agreement)
 
 
@@ -157,7 +160,7 @@ def _go_on(
     """Learn from where the training stands to its last sample; returns all evaluations."""
     evaluations: list[Evaluated] = []
     if saved is None:
-        _evaluate(learner, settings, evaluations)
+        _evaluate(learner, settings, evaluations)  # starts may be far at once, if a warm start succeeds already
         save_progress(path, learner.state(), evaluations)
     else:
         _restore(learner, path, saved[0])
@@ -167,9 +170,7 @@ def _go_on(
     enough = True
     while enough and learner.meter.taken < settings.samples and not until(evaluations):
         learner.begin_interval(len(evaluations))
-        assert settings.evaluate_every is not None
-        interval = settings.evaluate_every
-        goal = min((learner.meter.taken // interval + 1) * interval, settings.samples)
+        goal = _next_evaluation(learner, settings, evaluations[-1])
         while enough and learner.meter.taken < goal:
             enough = learner.learn(goal - learner.meter.taken)
             tell(watch, BATCH, TRAIN, learner.meter.taken, learner.numbers())
@@ -178,6 +179,19 @@ def _go_on(
         save_progress(path, learner.state(), evaluations)
         tell(watch, EVALUATION, TRAIN, learner.meter.taken, _numbers(learner, evaluated))
     return evaluations
+
+
+def _next_evaluation(learner: Learner, settings: TrainingSettings, last: Evaluated) -> int:
+    """After which samples to evaluate next: soon where starts move and an evaluation costs little.
+
+    That is where episodes are short, as those are that succeed: so it is seen soon that nothing is left to learn.
+    """
+    assert settings.evaluate_every is not None
+    taken, interval = learner.meter.taken, settings.evaluate_every
+    goal = (taken // interval + 1) * interval
+    if learner.starts is not None:
+        goal = min(goal, taken + max(SOONEST_EVALUATION, SOON_SHARE * last.evaluation_steps))
+    return min(goal, settings.samples)
 
 
 def _numbers(learner: Learner, evaluated: Evaluated) -> dict[str, float]:
@@ -206,6 +220,9 @@ def _evaluate(learner: Learner, settings: TrainingSettings, evaluations: list[Ev
     assert episodes is not None
     played = play_episodes(env, learner.agent(seed), episodes, seed=seed, longest=settings.evaluation_steps)
     env.close()
+    if learner.starts is not None and not evaluations:
+        for returned, length in zip(played.returns, played.lengths, strict=True):
+            learner.starts.tell(OWN, returned - settings.price * length)
     evaluated = Evaluated(
         samples=learner.meter.taken,
         learning_steps=learner.learning_steps,

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 State = tuple[dict[str, "torch.Tensor"], dict[str, Any]]
 """Tensors by name, and plain data."""
+LARGEST_RETURN = "largest_return"
+"""Of `SteadyPPO`, by which it scales advantages."""
 
 
 class Learner:
@@ -213,6 +215,8 @@ class Learner:
             plain["seen"] = float(seen.count)
         if self._settings.algorithm in WITH_BONUS:
             tensors |= {f"bonus.{name}": tensor for name, tensor in self.model.bonus_state().items()}
+        if hasattr(self.model, LARGEST_RETURN):
+            plain[LARGEST_RETURN] = float(self.model.largest_return)
         if self.starts is not None:
             plain["starts"] = self.starts.state()
         return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
@@ -236,6 +240,8 @@ class Learner:
             seen.count = float(plain["seen"])
         if self._settings.algorithm in WITH_BONUS:
             self.model.restore_bonus(_named(tensors, "bonus."))
+        if LARGEST_RETURN in plain:
+            self.model.largest_return = float(plain[LARGEST_RETURN])
         if self.starts is not None:
             self.starts.restore(plain["starts"])
         self.model.num_timesteps = int(plain["learning_steps"])

@@ -46,6 +46,8 @@ PPO: dict[str, Any] = {
     "net_arch": [128, 128],
 }
 """What PPO is told where the hyperparameters do not say otherwise; chosen with the starts, see docs/starts.md."""
+TARGET_KL = 0.02
+"""An update of PPO ends before the policy has moved further, so that one rollout cannot undo what was learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +135,8 @@ class TrainingSettings:
             defaults["gradient_steps"] = self.num_envs if self.algorithm == "dqn" else -1
         elif self.algorithm != "a2c":
             defaults = {"n_steps": max(8, ROLLOUT // self.num_envs)}
+        if self.algorithm == "ppo":
+            defaults["target_kl"] = TARGET_KL
         arguments = defaults | (PPO if clipped else {}) | dict(self.hyperparameters)
         for name in ("n_steps", "batch_size"):
             if name in arguments:

@@ -7,6 +7,7 @@ seconds. What follows begins with a policy that often gets there, and starts tha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,11 +20,12 @@ from curious_explorer.explorers.demonstrations import UNADVISED, Demonstration, 
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.resets.chosen_states import reaching_of
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.network_view import NUMBERS
 
 EPISODES, NOISE = 30, 0.1
-"""How many episodes, and how often a random action is taken in them; chosen as docs/starts.md says."""
+"""How many episodes, and how often a random action is taken in them where nothing else is random."""
 SHARE = 0.1
 """The most of a training's samples that demonstrations may take."""
 BATCHES, BATCH, LEARNING_RATE = 600, 256, 1e-3
@@ -31,6 +33,9 @@ BATCHES, BATCH, LEARNING_RATE = 600, 256, 1e-3
 LOOK_EVERY, SURE = 50, 0.02
 """After so many of them each, cloning ends if the advised actions have become as sure as this, in nats."""
 CRITIC_WEIGHT = 0.5
+SOFTNESS = 0.25
+"""Where two tries of an action always differ, this share of what is cloned are random actions instead of the plan's; in
+proportion where they differ less often, and none where nothing is random."""
 
 
 class WarmStart(NamedTuple):
@@ -57,8 +62,9 @@ def demonstrate(
     try:
         if model.shape != (world.num_states, world.num_actions):
             return [], 0
+        noise = NOISE * (1.0 - reaching_of(model).doubt)
         found = demonstrations(
-            world, model, gamma=reset_model.gamma, episodes=EPISODES, noise=NOISE, samples=samples, seed=seed
+            world, model, gamma=reset_model.gamma, episodes=EPISODES, noise=noise, samples=samples, seed=seed
         )
         return found, world.samples
     except DemonstrationError:
@@ -67,10 +73,24 @@ def demonstrate(
         world.close()
 
 
-def clone(learner: Any, found: list[Demonstration], choices: list[Any], seed: int, reward_scale: float = 1.0) -> float:
+def softness(reset_model: ResetModel) -> float:
+    """How unsure the cloned policy is to be: a plan on few counts of a noisy world is no certainty to start from."""
+    assert reset_model.model is not None
+    return SOFTNESS * reaching_of(reset_model.model).doubt
+
+
+def clone(
+    learner: Any,
+    found: list[Demonstration],
+    choices: list[Any],
+    seed: int,
+    reward_scale: float = 1.0,
+    soft: float = 0.0,
+) -> float:
     """Teach a learner's policy what demonstrations advise, and its critic what they returned, times the scale.
 
-    Returns how often the policy's likeliest action is the advised one then.
+    A share of the actions, ``soft``, is random instead, so that what the plan advises is not the only thing that is
+    ever tried. Returns how often the policy's likeliest action is the advised one then.
     """
     import torch
 
@@ -82,6 +102,8 @@ def clone(learner: Any, found: list[Demonstration], choices: list[Any], seed: in
     policy = model.policy
     inputs, targets = policy.obs_to_tensor(seen)[0], torch.as_tensor(reward_scale * returned, dtype=torch.float32)
     actions = torch.as_tensor(acted)
+    others = torch.as_tensor(np.array([learner.view.action_seen(choice) for choice in choices]))
+    sure = SURE + _entropy(soft, len(choices))
     generator = np.random.default_rng(seed)
     optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
     policy.set_training_mode(True)
@@ -89,14 +111,19 @@ def clone(learner: Any, found: list[Demonstration], choices: list[Any], seed: in
     for number in range(1, BATCHES + 1):
         places = torch.as_tensor(generator.integers(len(actions), size=min(BATCH, len(actions))))
         batch = {name: part[places] for name, part in inputs.items()} if isinstance(inputs, dict) else inputs[places]
-        values, log_probability, _ = policy.evaluate_actions(batch, actions[places])
+        cloned = actions[places]
+        if soft > 0.0:
+            drawn = torch.as_tensor(generator.integers(len(choices), size=len(places)))
+            other = torch.as_tensor(generator.random(len(places)) < soft)
+            cloned = torch.where(other.reshape(-1, *[1] * (cloned.ndim - 1)), others[drawn], cloned)
+        values, log_probability, _ = policy.evaluate_actions(batch, cloned)
         loss = CRITIC_WEIGHT * (values[:, 0] - targets[places]).square().mean() - log_probability.mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         doubt -= float(log_probability.detach().mean())
         if number % LOOK_EVERY == 0:
-            if doubt < SURE * LOOK_EVERY:
+            if doubt < sure * LOOK_EVERY:
                 break
             doubt = 0.0
     policy.set_training_mode(False)
@@ -104,6 +131,13 @@ def clone(learner: Any, found: list[Demonstration], choices: list[Any], seed: in
         likeliest = policy.get_distribution(inputs).mode()
     same = likeliest == actions
     return float((same if same.ndim == 1 else same.all(dim=1)).float().mean())
+
+
+def _entropy(soft: float, choices: int) -> float:
+    """Of the advice, in nats, where a share of it is random."""
+    other = soft / choices
+    likely = 1.0 - soft + other
+    return 0.0 if other == 0.0 else -likely * math.log(likely) - (choices - 1) * other * math.log(other)
 
 
 def _examples(
