@@ -72,7 +72,7 @@ TASKS: dict[str, Task] = {
     "deep-sea-50": Task(f"{HERE}:studies/DeepSea-v0?size=50", best=0.99),
     "lock-20": Task(f"{HERE}:studies/Lock-v0"),
     "crossroads-20": Task(f"{HERE}:studies/Crossroads-v0"),
-    "frozen-lake-8x8": Task("FrozenLake-v1?map_name=8x8", best=0.86),
+    "frozen-lake-8x8": Task("FrozenLake8x8-v1", best=0.86),
     "taxi": Task("Taxi-v4", best=7.9),
 }
 CORE = (
