@@ -2,7 +2,7 @@
 
     x_t = relu(E o_t + U a_(t-1) + b)            what is seen, and what was done to come here
     h_t = GRU(x_t, h_(t-1))                      what is remembered
-    p_t = softmax(W relu(V [x_t, h_t] + c) + d)  how likely each action is the right one
+    p_t = softmax(k (W relu(V [x_t, h_t] + c) + d))  how likely each action is the right one
 
 Where a view is partial, the right action depends on what was seen before: which doors were tried, what lies behind. The
 gated recurrent unit (Cho et al. 2014) is that of PyTorch, whose names of gates are kept.
@@ -10,6 +10,7 @@ gated recurrent unit (Cho et al. 2014) is that of PyTorch, whose names of gates 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,13 @@ class RecurrentPolicy(ObservationPolicy):
         inputs: how observations become what the network sees.
         weights: by the names of `WEIGHTS`.
         choices: actions of the environment, by number.
+        sharpness: k; above one likely actions are drawn more often than the weights say.
     """
 
-    def __init__(self, inputs: SeenInputs, weights: Mapping[str, Singles], choices: Sequence[Any]) -> None:
-        self.inputs, self.choices = inputs, list(choices)
+    def __init__(
+        self, inputs: SeenInputs, weights: Mapping[str, Singles], choices: Sequence[Any], *, sharpness: float = 1.0
+    ) -> None:
+        self.inputs, self.choices, self.sharpness = inputs, list(choices), float(sharpness)
         self.weights = {name: np.ascontiguousarray(weights[name], dtype=np.float32) for name in WEIGHTS}
         self.memory_size = len(self.weights["recall"])
         self._check()
@@ -69,6 +73,8 @@ class RecurrentPolicy(ObservationPolicy):
                 )
             if not np.isfinite(self.weights[name]).all():
                 raise ValueError(f"{name} has numbers that are not finite; learning diverged, or the file is damaged")
+        if not 0.0 < self.sharpness < math.inf:
+            raise ValueError(f"sharpness is {self.sharpness}, expected a positive number")
         if actions != len(self.choices):
             raise ValueError(f"the network has {actions} actions, and {len(self.choices)} are given")
 
@@ -85,7 +91,7 @@ class RecurrentPolicy(ObservationPolicy):
         recalled = new + gates[size:] * (recalled - new)
         mixed = np.maximum(np.concatenate([seen, recalled]) @ held["mix"] + held["mix_bias"], 0.0)
         logits = (mixed @ held["choose"] + held["choose_bias"]).astype(np.float64)
-        likely = np.exp(logits - logits.max())
+        likely = np.exp(self.sharpness * (logits - logits.max()))
         return likely / likely.sum(), recalled
 
     def begin(self) -> None:
@@ -104,7 +110,9 @@ class RecurrentPolicy(ObservationPolicy):
         """A file of the policy."""
         choices = [np.asarray(choice).tolist() for choice in self.choices]
         inputs, arrays = self.inputs.description()
-        return encode(REMEMBERED, {"inputs": inputs, "choices": choices}, {**self.weights, **arrays})
+        return encode(
+            REMEMBERED, {"inputs": inputs, "choices": choices, "sharpness": self.sharpness}, {**self.weights, **arrays}
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Write the policy into a folder."""
@@ -118,9 +126,10 @@ class RecurrentPolicy(ObservationPolicy):
         """Read a policy for an environment with this observation space."""
         path = Path(folder)
         with reading(path, ObservationError, "a recurrent policy"):
-            header, arrays = decode(read_plain(path / _FILE), REMEMBERED, {"inputs", "choices"}, None)
+            header, arrays = decode(read_plain(path / _FILE), REMEMBERED, {"inputs", "choices", "sharpness"}, None)
             missing = sorted(WEIGHTS.keys() - arrays.keys())
             if missing:
                 raise ValueError(f"it has no {missing[0]}")
             inputs = SeenInputs.from_description(header["inputs"], arrays, space)
-            return RecurrentPolicy(inputs, {name: arrays[name] for name in WEIGHTS}, header["choices"])
+            weights, sharpness = {name: arrays[name] for name in WEIGHTS}, header["sharpness"]
+            return RecurrentPolicy(inputs, weights, header["choices"], sharpness=sharpness)

@@ -51,6 +51,9 @@ class RecurrentCloning:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-2
     dropout: float = 0.2
+    sharpness: float = 1.5
+    """Of what is handed out, see `RecurrentPolicy`. Actions that are all wrong now and then cost more than one that is
+    never drawn: the logarithms of the probabilities are multiplied by so much."""
     held_out: int = 6
     """One layout in so many is held out."""
     look_every: int = 60
@@ -101,7 +104,7 @@ class RecurrentCloning:
             known = KnownSteps(shown, inputs, network.device)
             judged = KnownSteps(hidden, inputs, network.device) if hidden else known
             self._learn(network, known, judged, begin is not None)
-            return RecurrentPolicy(inputs, network.weights(), choices)
+            return RecurrentPolicy(inputs, network.weights(), choices, sharpness=self.sharpness)
 
     def _learn(self, network: _Network, known: KnownSteps, judged: KnownSteps, able: bool) -> None:
         """Learn until the share of best actions in the judged layouts has not grown for a while."""
