@@ -25,7 +25,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.robustness import FIRST_SEED, GAMMA, OPTIMIZERS, SOLVED, problem
+from benchmarks.robustness import FIRST_SEED, GAMMA, GRADIENTS, SOLVED
+from benchmarks.robustness_problems import problem
 from curious_explorer import FiniteMDP, TabularWorld, evaluate, learn, solve
 from curious_explorer.explorers.anytime import EXPLORE_FIRST, PLAIN, InTurns
 from curious_explorer.explorers.curious_explorer import CuriousExplorer
@@ -110,7 +111,7 @@ def run(job: tuple[str, str, int, int, bool]) -> Trial:
     mdp = problem(name, seed)
 
     def samples_of(method: str, limit: float) -> float:
-        world, watching, optimizer = TabularWorld(mdp, seed=seed), Watching(mdp, limit), OPTIMIZERS[optimizer_name]()
+        world, watching, optimizer = TabularWorld(mdp, seed=seed), Watching(mdp, limit), GRADIENTS[optimizer_name]()
         try:
             if method == ANYTIME:
                 learn(world, optimizer, gamma=GAMMA, samples=int(limit), watch=watching)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,74 +23,56 @@ from rich.progress import Progress
 from rich.table import Table
 from scipy import stats
 
-from curious_explorer import TRPO, FiniteMDP, Reinforce, TabularWorld, evaluate, explore, improve, solve
-from curious_explorer.environments.environment_names import find_environment
+from benchmarks.robustness_problems import problem
+from curious_explorer import TRPO, ModelBased, Reinforce, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.learners.actor_critic import ActorCritic
+from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.studies.runner import make_executor
 
 GAMMA = 0.95
 SOLVED = 0.95
-OPTIMIZERS: dict[str, type[ActorCritic]] = {"trpo": TRPO, "reinforce": Reinforce}
+GRADIENTS: dict[str, type[ActorCritic]] = {"trpo": TRPO, "reinforce": Reinforce}
+OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {**GRADIENTS, "model-based": ModelBased}
 FIRST_SEED = 1_000
 """Settings were chosen on seeds below 20, so the suite runs on others."""
 SUITE = (
     *("dcl/20", "cct/20", "comb/15", "tree/12", "river/6", "river/20", "key-door/7", "FrozenLake-v1?map_name=8x8"),
     *("sea/20", "sea/40", "bilock/10", "CliffWalking-v1", "Taxi-v4", "tv/50", "maze/20", "garnet/100", "garnet/300"),
 )
+CHOSEN_ON = (
+    *("reset-lock/10", "corridor/40", "tempting-chain/20", "ring/20", "two-loops/5", "casino/10", "slippery-grid/15"),
+    *(
+        "decoys/8",
+        "toll-grid/8",
+        "pits/10",
+        "mines/8",
+        "flags/4",
+        "momentum/15",
+        "hanoi/3",
+        "gambler/20",
+        "inventory/10",
+    ),
+    *("dense/30", "one-reward/100", "out-of-reach/50", "bandit/10", "handful/2", "0.001*dcl/10"),
+    *("corridor/40@0.99", "slippery-grid/8@0.9", "sea/15@0.99"),
+)
+"""Problems of many kinds, made to find what fails."""
+HELD_OUT = (
+    *(
+        "reset-lock/20",
+        "corridor/80@0.99",
+        "tempting-chain/30",
+        "ring/30@0.99",
+        "two-loops/8",
+        "six-arms/6",
+        "casino/20",
+    ),
+    *("slippery-grid/20", "decoys/12", "toll-grid/15", "pits/16", "mines/12", "flags/6", "momentum/30@0.99", "hanoi/5"),
+    *("gambler/50", "inventory/20@0.99", "dense/100", "one-reward/300", "out-of-reach/200", "bandit/50", "handful/1"),
+    *("handful/3@0.9", "0.001*river/6", "0.01*FrozenLake-v1", "comb/10@0.9", "tree/8@0.99"),
+)
+"""Others of these kinds, larger or at another discount: run once, after the settings were fixed."""
 UNSEEN = ("windy-sea/20", "chain/10", "tree/8", "FrozenLake-v1", "maze/10", "bilock/5", "sea/30", "tv/20", "key-door/4")
 """Run once, after the settings were fixed."""
-
-
-def comb(depth: int, seed: int, actions: int = 3) -> FiniteMDP:
-    """A one-way tree: in each of ``depth`` states one action goes on, the others end in a dead leaf; the last pays."""
-    random = np.random.default_rng(seed)
-    dead = depth + 1
-    builder_rows = np.zeros((depth + 2, actions, depth + 2))
-    rewards = np.zeros((depth + 2, actions))
-    for state in range(depth):
-        good = int(random.integers(actions))
-        for action in range(actions):
-            builder_rows[state, action, state + 1 if action == good else dead] = 1.0
-        rewards[state, good] = float(state == depth - 1)
-    for end in (depth, dead):
-        builder_rows[end, :, end] = 1.0
-    return FiniteMDP(builder_rows, rewards, 0, terminal=np.arange(depth + 2) >= depth)
-
-
-def key_and_door(size: int, seed: int) -> FiniteMDP:
-    """Two rooms of size x size, a door that only opens to whoever has been at the key, and a goal behind it."""
-    random = np.random.default_rng(seed)
-    moves = [((-1, 0), (0, 1), (1, 0), (0, -1))[place] for place in random.permutation(4)]
-    door, key, goal = (
-        (int(random.integers(size)), size),
-        (int(random.integers(size)), int(random.integers(size))),
-        (int(random.integers(size)), size + 1 + int(random.integers(size))),
-    )
-    places = [(row, column) for row in range(size) for column in range(2 * size + 1) if column != size] + [door]
-    states = [(place, has_key) for has_key in (False, True) for place in places if has_key or place[1] < size]
-    number = {state: place for place, state in enumerate(states)}
-    end = len(states)
-    transitions, rewards = np.zeros((end + 1, 4, end + 1)), np.zeros((end + 1, 4))
-    transitions[end, :, end] = 1.0
-    for (place, has_key), state in number.items():
-        for action, (down, right) in enumerate(moves):
-            wanted = (place[0] + down, place[1] + right)
-            after = wanted if wanted in places and (has_key or wanted[1] < size) else place
-            arrived = has_key and after == goal
-            transitions[state, action, end if arrived else number[after, has_key or after == key]] = 1.0
-            rewards[state, action] = float(arrived)
-    start = number[(0, 0), key == (0, 0)]
-    return FiniteMDP(transitions, rewards, start, terminal=np.arange(end + 1) == end)
-
-
-def problem(name: str, seed: int) -> FiniteMDP:
-    """The problem behind a name, with labels (and layouts) drawn from the seed."""
-    kind, _, size = name.partition("/")
-    if kind == "comb":
-        return comb(int(size), seed)
-    if kind == "key-door":
-        return key_and_door(int(size), seed)
-    return find_environment(name, labels=seed)
 
 
 @dataclass(frozen=True)
@@ -100,7 +83,7 @@ class Run:
     optimizer: str
     seed: int
     fraction: float
-    """The policy's value from the start, of the best possible one."""
+    """The policy's value from the start, of the best possible one, in the problem's own units."""
     explored: int
     samples: int
     seconds: float
@@ -111,21 +94,29 @@ class Run:
 
 def run(job: tuple[str, str, int]) -> Run:
     """Explore and improve with defaults; a function of the module, so that worker processes can find it."""
-    name, optimizer, seed = job
-    mdp = problem(name, seed)
-    best = float(mdp.start @ solve(mdp, gamma=GAMMA).values)
+    name, optimizer_name, seed = job
+    kind, _, discount = name.partition("@")
+    gamma = float(discount or GAMMA)
+    mdp, optimizer = problem(kind, seed), OPTIMIZERS[optimizer_name]()
+    best = float(mdp.reward_scale.original(mdp.start @ solve(mdp, gamma=gamma).values))
     world = TabularWorld(mdp, seed=seed)
     began = time.perf_counter()
-    exploration = explore(world, OPTIMIZERS[optimizer](), gamma=GAMMA, progress=False)
+    exploration = explore(world, optimizer, gamma=gamma, progress=False)
     explored = world.samples
-    learned = improve(world, OPTIMIZERS[optimizer](), exploration.reset_model, gamma=GAMMA, evaluation_episodes=0)
+    learned = improve(world, optimizer, exploration.reset_model, gamma=gamma, evaluation_episodes=0)
     seconds = time.perf_counter() - began
-    fraction = float(mdp.start @ evaluate(mdp, learned.policy, gamma=GAMMA)) / best
+    value = float(mdp.reward_scale.original(mdp.start @ evaluate(mdp, learned.policy, gamma=gamma)))
+    fraction = 1.0 - (best - value) / abs(best)  # which is value / best, where nothing costs
     return Run(
-        *(name, optimizer, seed, fraction, explored, world.samples, seconds, len(exploration.rounds)),
+        *(name, optimizer_name, seed, fraction, explored, world.samples, seconds, len(exploration.rounds)),
         int(exploration.rounds[-1].poorly_visited.sum()),
         exploration.ended,
     )
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a file."""
+    return [Run(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def table_of(runs: list[Run], names: list[str], optimizers: list[str]) -> Table:
@@ -146,6 +137,8 @@ def table_of(runs: list[Run], names: list[str], optimizers: list[str]) -> Table:
     for name in names:
         for optimizer in optimizers:
             group = [one for one in runs if (one.problem, one.optimizer) == (name, optimizer)]
+            if not group:
+                continue
             fractions = np.array([one.fraction for one in group])
             solved, many = int((fractions >= SOLVED).sum()), len(group)
             interval = stats.binomtest(solved, many).proportion_ci(0.95, method="exact")
@@ -171,9 +164,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--workers", type=int, default=None, help="processes; one for each core by default")
-    parser.add_argument("--out", type=Path, default=None, help="a file for all runs, as JSON lines")
+    parser.add_argument(
+        "--out", type=Path, default=None, help="a file for all runs, as JSON lines; those it has are not run again"
+    )
     asked = parser.parse_args()
-    lists = {"suite": SUITE, "unseen": UNSEEN}
+    lists = {"suite": SUITE, "unseen": UNSEEN, "chosen-on": CHOSEN_ON, "held-out": HELD_OUT}
     names = [name for given in asked.problems.split(",") for name in lists.get(given, (given,))]
     optimizers = asked.optimizers.split(",")
     jobs = [
@@ -184,14 +179,17 @@ def main() -> None:
     ]
     run(("dcl/5", "trpo", 0)), run(("dcl/5", "reinforce", 0))  # compiled once, before workers share the cache
     console = Console(width=150)
-    runs = []
+    runs = [] if asked.out is None or not asked.out.exists() else read_runs(asked.out)
+    done = {(one.problem, one.optimizer, one.seed) for one in runs}
+    jobs = [job for job in jobs if job not in done]
     with Progress(console=Console(stderr=True), disable=not console.is_terminal) as progress:
         bar = progress.add_task("runs", total=len(jobs))
         for one in make_executor("processes", workers=asked.workers).run(run, jobs):
             runs.append(one)
             progress.advance(bar)
-    if asked.out is not None:
-        asked.out.write_text("".join(json.dumps(asdict(one)) + "\n" for one in runs))
+            if asked.out is not None:
+                with asked.out.open("a") as file:
+                    file.write(json.dumps(asdict(one)) + "\n")
     console.print(table_of(runs, names, optimizers))
 
 

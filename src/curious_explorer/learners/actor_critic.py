@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curious_explorer.arrays import Floats
+from curious_explorer.arrays import Floats, Mask
 from curious_explorer.callbacks.events import BATCH, LEARN, tell
 from curious_explorer.compile import compiled
 from curious_explorer.learners.annealed import learn_for_a_round, learn_while_it_pays
@@ -37,6 +37,7 @@ from curious_explorer.learners.optimizer import (
     learning_curve,
     tally,
 )
+from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.validation import check_count, check_number
 from curious_explorer.worlds.policies import KnownPolicy, frozen
 from curious_explorer.worlds.roll_in import RollIn
@@ -116,7 +117,9 @@ class ActorCritic(ABC):
         watch: Watch | None = None,
     ) -> Pieces[OptimizerResult]:
         """Learn a policy with a pause after each batch; see `ResumableOptimizer`."""
-        run = LearningRun(self, world, check_task(world, reset, gamma=gamma, reward=reward, budget=budget), watch)
+        run = LearningRun(
+            self, world, check_task(world, reset, gamma=gamma, reward=reward, budget=budget), watch, reset
+        )
         if self.updates is not None:
             for _ in range(self.updates):
                 if run.update(self.episodes or FIXED_EPISODES, self.trace, self._step_of(run)) is None:
@@ -175,7 +178,14 @@ class _Round:
 class LearningRun:
     """One call of an optimizer in progress: actor and critic, and the account of what was done."""
 
-    def __init__(self, optimizer: ActorCritic, world: World, task: Task, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        optimizer: ActorCritic,
+        world: World,
+        task: Task,
+        watch: Watch | None,
+        reset: Reset | RollIn | None = None,
+    ) -> None:
         shape = (world.num_states, world.num_actions)
         self.world, self.task = world, task
         self.logits, self.policy = np.zeros(shape), np.full(shape, 1.0 / shape[1])
@@ -185,6 +195,7 @@ class LearningRun:
         self._memory = optimizer.critic_memory
         self._horizon = optimizer.horizon or default_horizon(task.gamma)
         self._watch = watch
+        self._reset = reset
         self._episodes = 0
         self._batch_steps = 0
         self._curve: list[tuple[int, float, int]] = []
@@ -201,6 +212,20 @@ class LearningRun:
     def level(self) -> float:
         """How far starts have moved from the reward, where they do."""
         return self.world.starts.progress.level if isinstance(self.world, MovingStartsWorld) else 0.0
+
+    def share_starts(self, terminal: Mask) -> None:
+        """Let half of the episodes begin at rho, where the resets say how often they end in which state.
+
+        Roll-ins that end in a terminal state are drawn again, and rho with them, so with gamma 0.99 and episodes of
+        fifteen steps nine in ten episodes would begin there.
+        """
+        resets = self._reset
+        if not isinstance(resets, ResetModel) or isinstance(self.world, MovingStartsWorld):
+            return
+        if resets.choice is None and len(resets.visited) > 0:
+            lost = float((resets.shares[: len(resets.visited)] @ resets.visited)[terminal].sum())
+            share = (1.0 - lost) / (2.0 - lost)  # which of all draws, so that of those that are kept it is half
+            self.task = self.task._replace(roll_in=self.task.roll_in.with_start_share(share))
 
     def update(self, episodes: int, trace: float, step: Step) -> EpisodeStatistics | None:
         """Run a batch, take a step, and move the critic; returns the batch, or None where the budget is spent."""
@@ -236,16 +261,16 @@ class LearningRun:
         """A pause after a batch; the next one is about as large as the last."""
         return Pause(self._batch_steps, self.policy, measured)
 
-    def measure(self, policy: Floats, episodes: int) -> Evaluation:
+    def measure(self, policy: Floats, episodes: int, most_steps: int) -> Evaluation:
         """The value of a policy from the world's own start; minus infinity where no step is left to measure it.
 
         The steps that this takes are counted here, too.
         """
-        if self.left == 0:
+        left = most_steps if self.left is None else min(self.left, most_steps)
+        if left == 0:
             return Evaluation(-math.inf, 0.0, 0, 0)
         batch = self.world.episodes(
-            policy,
-            EpisodeBatch(episodes=episodes, horizon=2 * self._horizon, gamma=self.task.gamma, max_samples=self.left),
+            policy, EpisodeBatch(episodes=episodes, horizon=2 * self._horizon, gamma=self.task.gamma, max_samples=left)
         )
         self.used += batch.samples
         if len(batch.returns) == 0:

@@ -9,10 +9,15 @@ Four things decide whether a policy gradient on a table keeps what it has found;
 - **A floor.** While there is learning, no action falls below a small probability, so that what was given up can be seen
   again. The floor sinks in `STAGES`; what is handed out has none.
 - **Batches as large as the problem.** In a batch each pair that was seen is tried about `TRIES_OF_A_PAIR` times.
+- **Nothing false to begin with.** Episodes are half from rho, as mu promises, also where most roll-ins end in terminal
+  states and are drawn again. The critic begins with the mean return of a first batch, so that no advantage measures the
+  distance between the rewards' level and zero (Taxi, whose rewards are shifted into [0, 1], with REINFORCE: 4 of 4
+  within 5% of the best value in its own units, none without it).
 - **Stages and cycles.** A stage goes on while the mean return from the resets rises by more than chance: they cover
-  more than the start, so a reward on its way back to the start shows there first. After the last stage the policy is
-  measured from the start. The next cycle begins with it, softened, in batches twice as large, and the last cycle is the
-  one that brought nothing.
+  more than the start, so a reward on its way back to the start shows there first. At its end, actions that all of its
+  batches together call better take the place of those that are taken (see `pooled_advantages`). After the last stage
+  the policy is measured from the start. The next cycle begins with it, softened; from the third on, in batches twice
+  as large as those of the one before. The last cycle is the one that brought nothing.
 
 A round of Algorithm 2 (`learn_for_a_round`) is shorter, because the next round has another reward: a few updates that
 begin with the policy of the round before, softened. The way to the frontier is the same in both, and need not be
@@ -29,7 +34,8 @@ import numpy as np
 
 from curious_explorer.arrays import Floats, Mask
 from curious_explorer.compile import compiled
-from curious_explorer.learners.optimizer import Measured, OptimizerResult, Pieces
+from curious_explorer.learners.optimizer import Evaluation, Measured, OptimizerResult, Pieces
+from curious_explorer.learners.pooled_advantages import Exchanges, PooledAdvantages
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy
 from curious_explorer.worlds.world import EpisodeStatistics
 
@@ -42,6 +48,9 @@ FORGETTING = 0.95
 """What is left of the largest signal after each update."""
 
 ROUND_UPDATES = 10
+"""Updates of a round. Where nothing new was reached and a round makes more effort, both they and their batches grow
+with its square root: a way of forty steps that a few lucky episodes have found takes updates to be learned, too (with
+larger batches alone, deep seas of depth 40 were given up in one run of thirty)."""
 SOFTENING = 0.5
 """What logits are multiplied with at the beginning of a round or cycle: certainties become preferences."""
 ROUND_FLOOR = 0.05
@@ -56,11 +65,17 @@ LEARNING_TRACE = 0.8
 the best value against 0.939)."""
 FIRST_SIGNAL = 0.01
 """What counts as the largest signal before any was seen, for rewards in [0, 1]: the small costs of a step must not make
-habits before the first reward is found (deep sea)."""
+habits before the first reward is found (deep sea). Where a cycle that is to be the last has never met as large a
+signal, its largest takes the place of this, and learning goes on: rewards may be that small."""
 EVALUATION_EPISODES, MOST_DOUBLINGS = 200, 6
 """Episodes from the start that measure the policy after the first cycle; twice as many after each further one."""
+MOST_EVALUATION_STEPS = 1_500_000
+"""What such a measurement may take at most."""
 GAIN = 0.01
 """A cycle that does not improve anything by this share brought nothing, if values are known that well."""
+LEAST_SCALE = 0.1
+"""What values have to be known well for is what learning brought beside the first batch, or this share of the value,
+whichever is larger: a value of 0.98 of which 0.97 are the same for all policies is not known by two digits."""
 LEAST_CYCLES = 2
 STEPS_FOR_PAIRS, STEPS_FOR_LENGTH = 200.0, 10.0
 """Learning takes at least 200 P**1.5 and 10 P L**2 steps, with P the pairs seen and L the length of an episode: a pair
@@ -79,6 +94,9 @@ class _Annealed:
     def __init__(self, optimizer: ActorCritic, run: LearningRun, trace: float, largest: float) -> None:
         self._optimizer, self._run, self._trace, self._largest = optimizer, run, trace, largest
         self._seen: Mask = np.zeros(run.world.num_states, dtype=np.bool_)
+        self._ended: Mask = np.zeros(run.world.num_states, dtype=np.bool_)
+        self._pooled = PooledAdvantages(run.world.num_states, run.world.num_actions)
+        self._strongest = 0.0  # the largest signal of the cycle
         self._steps_of_an_episode = math.inf
 
     @property
@@ -92,21 +110,52 @@ class _Annealed:
         pairs = self.pairs_seen
         return max(STEPS_FOR_PAIRS * math.sqrt(pairs) * pairs, STEPS_FOR_LENGTH * pairs * self._steps_of_an_episode**2)
 
+    def begin(self) -> float:
+        """Let the critic begin with the mean return of a first batch; returns it, normalised."""
+        batch = self._run.update(LEAST_EPISODES, self._trace, lambda _: "the first batch is for the critic")
+        if batch is None:
+            return 0.0
+        mean = float(batch.returns.mean())
+        self._run.critic[:] = mean
+        return (1.0 - self._run.task.gamma) * mean
+
+    def begin_cycle(self) -> None:
+        """Forget what was said of other policies, and let half of the episodes begin at rho."""
+        self._pooled.clear()
+        self._strongest = 0.0
+        self._run.share_starts(self._ended & ~self._seen)
+
+    def rescale(self) -> bool:
+        """Measure steps against the largest signal of the cycle, if that was smaller; says whether it was."""
+        smaller = 0.0 < self._strongest < self._largest
+        if smaller:
+            self._largest = self._strongest
+        return smaller
+
+    def exchanges(self) -> Exchanges:
+        """Where all batches since the last exchange call another action better; begins anew."""
+        found = self._pooled.exchanges(self._run.policy)
+        self._pooled.clear()
+        return found
+
     def update(self, *, size: float, floor: float, caution: float) -> EpisodeStatistics | None:
         """One update by a batch of ``size`` times the usual episodes; no action falls below the floor."""
         run = self._run
 
         def step(batch: EpisodeStatistics) -> str | None:
+            self._pooled.add(batch)
             verdict, signal = self._optimizer.take_measured_step(
                 run.logits, run.policy, batch, largest=self._largest, caution=caution
             )
             self._largest = max(signal, FORGETTING * self._largest)
+            self._strongest = max(signal, self._strongest)
             return verdict
 
         batch = run.update(self._episodes(size), self._trace, step)
         if batch is not None:
             raise_to_floor(run.logits, run.policy, math.log(floor / run.world.num_actions))
             self._seen |= batch.weight.any(axis=1)
+            self._ended |= batch.occupancy > 0.0
             self._steps_of_an_episode = float(batch.weight.sum()) / len(batch.returns)
         return batch
 
@@ -126,8 +175,9 @@ def learn_for_a_round(
             run.logits[:] = np.log(start)
         soften(run, ROUND_FLOOR)
     learning = _Annealed(optimizer, run, optimizer.trace, largest=0.0)
-    for _ in range(ROUND_UPDATES):
-        if learning.update(size=effort, floor=1e-12, caution=1.0) is None:
+    share = math.sqrt(effort)
+    for _ in range(round(ROUND_UPDATES * share)):
+        if learning.update(size=share, floor=1e-12, caution=1.0) is None:
             break
         yield run.pause()
     return run.result()
@@ -140,23 +190,41 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
     best_return, level = -math.inf, run.level
     idle, cycle, enough = False, 0, True
     limit = run.task.budget or max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
+    first = learning.begin()
     while enough and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps):
-        mean_return, error, enough = yield from _one_cycle(learning, run, 2**cycle, limit)
-        policy = without_clearly_worse(run.policy)
-        evaluation = run.measure(policy, EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS))
+        learning.begin_cycle()
+        mean_return, error, enough = yield from _one_cycle(learning, run, 2 ** max(cycle - 1, 0), limit)
+        policy, evaluation = _measure(learning, run, EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS))
         value, doubt = evaluation.value, evaluation.standard_error
         improved = value > best_value + GAIN * abs(best_value) or mean_return > best_return + max(
             2.0 * error, GAIN * abs(best_return)
         )
         moved, level = run.level != level, run.level  # starts on their way bring a reward to the own start yet
-        idle = not improved and not moved and doubt <= GAIN * abs(value)
+        known = doubt <= GAIN * max(abs(value - first), LEAST_SCALE * abs(value))
         if value > best_value:
             best_policy, best_value = policy, value
         best_return = max(best_return, mean_return)
         soften(run, STAGES[0] / run.world.num_actions)
         cycle += 1
+        idle = not improved and not moved and known and not (cycle >= LEAST_CYCLES and learning.rescale())
         yield run.pause(Measured(policy, evaluation))
     return run.result(best_policy)
+
+
+def _measure(learning: _Annealed, run: LearningRun, episodes: int) -> tuple[Floats, Evaluation]:
+    """What is worth more from the start: the policy as it is, or with what its last batches call better."""
+    policy, found = without_clearly_worse(run.policy), learning.exchanges()
+    evaluation = run.measure(policy, episodes, MOST_EVALUATION_STEPS)
+    if len(found.states) == 0:
+        return policy, evaluation
+    exchanged = run.policy.copy()
+    found.apply(exchanged)
+    exchanged = without_clearly_worse(exchanged)
+    measured = run.measure(exchanged, episodes, MOST_EVALUATION_STEPS)
+    if measured.value > evaluation.value - 2.0 * measured.standard_error:
+        found.apply(run.logits)
+        found.apply(run.policy)
+    return (exchanged, measured) if measured.value > evaluation.value else (policy, evaluation)
 
 
 def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> Pieces[tuple[float, float, bool]]:
@@ -176,6 +244,10 @@ def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> 
             if mean <= best + 2.0 * error:
                 break
             best = mean
+        if stage < len(STAGES) - 1:
+            found = learning.exchanges()
+            found.apply(run.logits)
+            found.apply(run.policy)
     return best, error, True
 
 

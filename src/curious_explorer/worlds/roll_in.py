@@ -14,7 +14,7 @@ the state that a roll-in ends in is drawn from the mixture *given* arrival.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +82,15 @@ class RollIn:
         """A mixture of chains that all use one discount."""
         ranges = np.array(chains, dtype=np.int64).reshape(-1, 2)
         return RollIn(tuple(policies), (gamma,) * len(policies), np.array(weights, dtype=np.float64), ranges)
+
+    def with_start_share(self, share: float) -> RollIn:
+        """The same mixture with so much of it at rho; as it is, where none or all of it is there."""
+        at_start = (self.chains[:, 0] == self.chains[:, 1]) & (self.goals == NO_GOAL)
+        now = float(self.weights[at_start].sum()) / float(self.weights.sum())
+        if not 0.0 < now < 1.0:
+            return self
+        factors = np.where(at_start, share / now, (1.0 - share) / (1.0 - now))
+        return replace(self, weights=self.weights * factors / self.weights.sum())
 
     def draw_chain(self, generator: np.random.Generator) -> tuple[int, list[tuple[KnownPolicy, float]]]:
         """A chain drawn by the weights: its goal, and its policies, with discounts, in the order of walking."""
