@@ -255,6 +255,7 @@ class FrontierRun:
 
     def _advance_by_steps(self, until: int) -> None:
         step, known, now = self._world.step, self.model.index_of, self._now
+        left = until - self.taken
         action = loop.choose(self._given)
         while True:
             if action < 0:
@@ -263,13 +264,17 @@ class FrontierRun:
                 self._attend(action)
                 action, known = loop.choose(self._given), self.model.index_of
                 continue
-            if now[loop.TAKEN] >= until:
+            if left <= 0:
                 now[loop.AHEAD] += 1  # it is left for the next time
                 return
-            before = self._world.samples if self._holds else 0
-            state, reward, terminated, end_reward, truncated = step(action)
             if self._holds:
-                now[loop.TOOK] = self._world.samples - before
+                before = self._world.samples
+                state, reward, terminated, end_reward, truncated = step(action)
+                now[loop.TOOK] = took = self._world.samples - before
+                left -= took
+            else:
+                state, reward, terminated, end_reward, truncated = step(action)
+                left -= 1
             index = known.get(state)
             if index is None:
                 index = self._meet(state)

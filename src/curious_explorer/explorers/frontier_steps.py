@@ -376,6 +376,7 @@ def _act_by_values(given: Integers) -> None:
     now, num_actions = agent.now, agent.now[NUM_ACTIONS]
     discount, backups = agent.settings[DISCOUNT], now[BACKUPS] * now[HOLD]
     by_hopes = now[TURN] == HOPES
+    backups //= 2 if by_hopes else 1
     sweeps = sweeps_at(given, HOPE_VALUES if by_hopes else NOVELTY_VALUES)
     if now[SINCE] % now[HOLD] == 0:
         if by_hopes:

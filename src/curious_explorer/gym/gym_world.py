@@ -424,15 +424,17 @@ class GymWorld(World):
 
     def step(self, action: int) -> Step:
         """Take one action in the current episode."""
-        env = self._environments
-        if not self._in_episode or not isinstance(env, SingleEnvironment):
+        if not self._in_episode:
             raise RuntimeError("no episode is in progress; call restart() first")
+        env = self._environments
+        assert isinstance(env, SingleEnvironment)  # no episode of single steps begins in others
         choices = env.discretisation.action_set.choices
         if not isinstance(action, (int, np.integer)) or not 0 <= action < len(choices):
             raise ValueError(f"action is {action!r}, expected a whole number from 0 to {len(choices) - 1}")
-        cell, reward, terminated, truncated = env.step(choices[action])
-        self._in_episode = not (terminated or truncated)
-        return Step(cell, reward, terminated, truncated=truncated)
+        step = env.step(choices[action])
+        if step.terminated or step.truncated:
+            self._in_episode = False
+        return step
 
     def parts(self) -> Mapping[str, Hashable] | None:
         """What the cell that the episode stands in is made of, where the cells know."""

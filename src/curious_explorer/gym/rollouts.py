@@ -333,7 +333,7 @@ class RolloutCollector:
                 if rollout is not None:
                     if rollout.trajectory is not None:
                         rollout.trajectory.append((cells[index], chosen[index][0], result.reward))
-                    if rollout.advance(1, result.cell, result.terminated, result.truncated):
+                    if rollout.advance(1, result.state, result.terminated, result.truncated):
                         self._begin_again(index, rollout)
                     elif rollout.actor is None:
                         self._on_end(rollout)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -22,18 +22,9 @@ from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.time_limits import TimeLimits, WithoutTimeLimit
 from curious_explorer.worlds.episode_accumulator import Trajectory
+from curious_explorer.worlds.world import Step
 
 VECTORIZATIONS = ("sync", "async")
-
-
-class EnvironmentStep(NamedTuple):
-    """The result of one step in one environment."""
-
-    cell: int
-    reward: float
-    terminated: bool
-    truncated: bool
-    """Cut off by the environment other than by a time limit, so that it cannot be stepped on."""
 
 
 class SteppedEnvironments(ABC):
@@ -139,15 +130,15 @@ class SingleEnvironment(SteppedEnvironments):
             self._drawing = np.random.default_rng([18, 0 if seed is None else seed])
         return self.layouts[int(self._drawing.integers(len(self.layouts)))]
 
-    def step(self, action: Any, most: int | None = None) -> EnvironmentStep:
+    def step(self, action: Any, most: int | None = None) -> Step:
         """Take one step, or as many as actions are held for, if not more than ``most``."""
         hold = self.discretisation.action_set.hold
         if most is not None and most < hold:
             hold = most
-        paid = 0.0
+        env, paid = self.env, 0.0
         for _ in range(hold):
             try:
-                observation, reward, terminated, truncated, self.info = self.env.step(action)
+                observation, reward, terminated, truncated, self.info = env.step(action)
                 paid += float(reward)
             except Exception as error:
                 raise self._step_failure(action, error) from error
@@ -158,8 +149,11 @@ class SingleEnvironment(SteppedEnvironments):
                     self.truncated = True
                 if self.terminated or self.truncated:
                     break
-        cell = self._observe(0, observation, self.env)
-        return EnvironmentStep(cell, paid, self.terminated, self.truncated)
+        if self._shape is not None and getattr(observation, "shape", None) != self._shape:
+            self._refuse_shape(observation)
+        self.observations[0] = observation
+        cell = self.cells[0] = self.discretisation.cells.index(observation, env)
+        return Step(cell, paid, self.terminated, 0.0, self.truncated)
 
     def run(self, actor: Actor, max_steps: int, stream: RandomStream, trajectory: Trajectory | None = None) -> int:
         """Act for ``max_steps`` steps or to the end of the episode; returns how many steps were taken.
@@ -284,7 +278,7 @@ class VectorEnvironment(SteppedEnvironments):
             raise self._failure("reset", error) from error
         self._observe(index, self._split(observations)[index], self._members[index])
 
-    def step(self, actions: Sequence[Any]) -> list[EnvironmentStep]:
+    def step(self, actions: Sequence[Any]) -> list[Step]:
         """Take one step in every environment."""
         joined = np.stack([np.asarray(action) for action in actions])
         try:
@@ -295,7 +289,7 @@ class VectorEnvironment(SteppedEnvironments):
         split = self._split(observations)
         cells = [self._observe(index, split[index], self._members[index]) for index in range(self.count)]
         columns = zip(cells, rewards.tolist(), terminated.tolist(), truncated.tolist(), strict=True)
-        return [EnvironmentStep(*column) for column in columns]
+        return [Step(cell, reward, ends, truncated=cut) for cell, reward, ends, cut in columns]
 
     def _split(self, observations: Any) -> list[Any]:
         # A copy: the vector environment may write its next observations into the same array.

@@ -140,7 +140,7 @@ def wait(sweeps: Sweeps, state: int) -> None:
 
 @compiled
 def sweep(graph: Graph, sweeps: Sweeps, num_actions: int, gamma: float, backups: int) -> int:
-    """Back up the states that wait, then others in turn, each once; at most so many. Returns how many it were."""
+    """Back up the states that wait, and for hopes others in turn, each once; at most so many. Returns how many."""
     done, turns, states = 0, 0, graph.tally[STATES]
     values, told, ends, terms = sweeps.values, sweeps.told, sweeps.ends, sweeps.terms
     while done < backups:
@@ -149,7 +149,7 @@ def sweep(graph: Graph, sweeps: Sweeps, num_actions: int, gamma: float, backups:
             ends[0] = (ends[0] + 1) % len(sweeps.queue)
             ends[1] -= 1
             sweeps.waiting[state] = False
-        elif turns < states:
+        elif turns < states and terms[DOUBT] > 0.0:
             ends[2] = (ends[2] + 1) % states
             turns += 1
             state = ends[2]
