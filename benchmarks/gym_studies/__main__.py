@@ -16,7 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks.gym_studies.arms import ARMS, Run, run_named
-from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, CORE, TASKS
+from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, GROUPS, SAMPLES, TASKS
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.runner import EXECUTORS, make_executor
 
@@ -53,18 +53,21 @@ def table(runs: list[Run]) -> Table:
 def main() -> None:
     """Run what is missing, then show everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", choices=[*TASKS, "core"], default=list(TASKS))
+    parser.add_argument("--tasks", nargs="+", choices=[*TASKS, *GROUPS], default=list(TASKS))
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["ours"])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="of each run, in all")
     parser.add_argument("--executor", choices=list(EXECUTORS), default="processes")
     parser.add_argument("--workers", type=int, default=available_cores())
     parser.add_argument("--out", type=Path, default=Path("results/gym_studies"))
     given = parser.parse_args()
-    tasks = [each for name in given.tasks for each in (CORE if name == "core" else (name,))]
+    tasks = [each for name in given.tasks for each in GROUPS.get(name, (name,))]
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "runs.jsonl"
-    done = {(run["task"], run["arm"], run["seed"]) for run in read(path)}
-    asked = [(task, arm, seed) for seed in range(given.seeds) for task in tasks for arm in given.arms]
+    done = {(run["task"], run["arm"], run["seed"], run["given"]) for run in read(path)}
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    asked = [(task, arm, seed, given.samples) for seed in seeds for task in tasks for arm in given.arms]
     missing = [one for one in asked if one not in done]
     executor = make_executor(given.executor, workers=given.workers)
     with Progress(console=Console(stderr=True)) as progress:

@@ -48,25 +48,25 @@ EPISODES = 50
 Run = dict[str, Any]
 
 
-def run_named(named: tuple[str, str, int]) -> Run:
-    """The run of a task, an arm and a seed."""
-    name, arm, seed = named
+def run_named(named: tuple[str, str, int, int]) -> Run:
+    """The run of a task, an arm and a seed, with so many samples in all."""
+    name, arm, seed, samples = named
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: small networks are slower on more
     warnings.simplefilter("ignore")
     task, began = TASKS[name], time.process_time()
     with TemporaryDirectory() as folder:
-        found: Run = ARM_FUNCTIONS[arm](task, seed, Path(folder) / "run")
+        found: Run = ARM_FUNCTIONS[arm](task, seed, samples, Path(folder) / "run")
     fraction = found["return"] / task.best
     return (
-        {"task": name, "arm": arm, "seed": seed, "fraction": fraction, "solved": fraction >= SOLVED}
+        {"task": name, "arm": arm, "seed": seed, "given": samples, "fraction": fraction, "solved": fraction >= SOLVED}
         | found
         | {"seconds": time.process_time() - began}
     )
 
 
-def run_ours(task: Task, seed: int, folder: Path) -> Run:
+def run_ours(task: Task, seed: int, samples: int, folder: Path) -> Run:
     """`solve_task`."""
-    solved = solve_task(task.environment, samples=task.samples, seed=seed, out=folder)
+    solved = solve_task(task.environment, samples=samples, seed=seed, out=folder)
     summary = solved.summary
     return {
         "return": summary["return_mean"],
@@ -77,12 +77,12 @@ def run_ours(task: Task, seed: int, folder: Path) -> Run:
     }
 
 
-def run_ppo(task: Task, seed: int, folder: Path, algorithm: str) -> Run:
+def run_ppo(task: Task, seed: int, samples: int, folder: Path, algorithm: str) -> Run:
     """PPO, with a bonus or without."""
     settings = TrainingSettings(
         environment=task.environment,
         algorithm=algorithm,
-        samples=task.samples,
+        samples=samples,
         seed=seed,
         layout=_layout(task, seed),
         deterministic=False,
@@ -103,11 +103,11 @@ def run_ppo(task: Task, seed: int, folder: Path, algorithm: str) -> Run:
     }
 
 
-def run_planning(task: Task, seed: int, _: Path) -> Run:
+def run_planning(task: Task, seed: int, samples: int, _: Path) -> Run:
     """Explore by counts until nothing is left or a reward was met and as much again; then act by the plan."""
     world = GymWorld(task.environment, seed=seed, layout=_layout(task, seed), time_limits=True)
-    explorer = Frontier(after_reward=1.0, least_after_reward=task.samples // 20)
-    exploration = explore(world, explorer, gamma=0.99, samples=task.samples - world.samples)
+    explorer = Frontier(after_reward=1.0, least_after_reward=samples // 20)
+    exploration = explore(world, explorer, gamma=0.99, samples=samples - world.samples)
     env = with_layout(make_by_id(task.environment), _layout(task, seed))
     policy = exploration.policy
     assert policy is not None
@@ -118,9 +118,12 @@ def run_planning(task: Task, seed: int, _: Path) -> Run:
 
 ARM_FUNCTIONS: dict[str, Any] = {
     "ours": run_ours,
-    "plain": lambda task, seed, folder: run_ppo(task, seed, folder, "ppo"),
+    "plain": lambda task, seed, samples, folder: run_ppo(task, seed, samples, folder, "ppo"),
     "planning": run_planning,
-    **{name: lambda task, seed, folder, name=name: run_ppo(task, seed, folder, name) for name in BONUSES},
+    **{
+        name: lambda task, seed, samples, folder, name=name: run_ppo(task, seed, samples, folder, name)
+        for name in BONUSES
+    },
 }
 
 

@@ -42,14 +42,14 @@ gymnasium.register("studies/Crossroads-v0", _timed, kwargs={"name": "CrossroadTr
 gymnasium.register("studies/DeepSea-v0", _timed, kwargs={"name": "DeepSea"})
 
 HERE = "benchmarks.gym_studies.tasks"
+SAMPLES = 1_000_000
+"""In all, for every arm, unless another number is asked for."""
 
 
 class Task(NamedTuple):
     """One task."""
 
     environment: str
-    samples: int = 1_000_000
-    """In all, for every arm."""
     layouts: bool = False
     """Whether it draws layouts; then a run has the layout of its seed."""
     best: float = 1.0
@@ -74,9 +74,16 @@ TASKS: dict[str, Task] = {
     "crossroads-20": Task(f"{HERE}:studies/Crossroads-v0"),
     "frozen-lake-8x8": Task("FrozenLake8x8-v1", best=0.86),
     "taxi": Task("Taxi-v4", best=7.9),
+    "cart-pole": Task("CartPole-v1", best=500.0),
+    "frozen-lake-4x4": Task("FrozenLake-v1", best=0.74),
+    "empty-8x8": _grid("Empty-8x8"),
+    "door-key-5x5": _grid("DoorKey-5x5"),
 }
 CORE = (
     "KeyCorridorS3R3", "MultiRoom-N4", "MultiRoom-N6", "DoorKey-8x8", "UnlockPickup", "ObstructedMaze-1Dlh",
     "mountain-car-goal", "deep-sea-20",
 )  # fmt: skip
 """Where rivals run."""
+PLAIN_SOLVES = ("cart-pole", "frozen-lake-4x4", "empty-8x8", "door-key-5x5")
+"""Where plain PPO meets the reward by itself, so that nothing is to be won: how much is lost is measured there."""
+GROUPS = {"core": CORE, "plain-solves": PLAIN_SOLVES}
