@@ -9,6 +9,7 @@ settings of `solve` were looked at; the others were run with what was frozen. do
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ from gymnasium import spaces
 
 Env = gymnasium.Env[Any, Any]
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
-CHOSE_SETTINGS = ("KeyRoom", "SetBits", "Dials", "PendulumUp", "SwingUp")
+CHOSE_SETTINGS = ("KeyRoom", "SetBits", "Dials", "PendulumUp", "PointMaze", "SwingUp")
 MOVES = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
 
@@ -276,7 +277,8 @@ class StickyActions(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> Step:
         if self._last is None or self.np_random.random() >= 0.25:
             self._last = action
-        return self.env.step(self._last)
+        seen, paid, terminated, truncated, info = self.env.step(self._last)
+        return seen, float(paid), terminated, truncated, info
 
 
 def moved(place: tuple[int, int], action: int, size: int) -> tuple[int, int]:
@@ -298,24 +300,30 @@ def _sticky_car(**_: Any) -> Env:
 def _pixels(name: str = "", tile: int = 8, **_: Any) -> Env:
     from minigrid.wrappers import ImgObsWrapper, RGBImgObsWrapper
 
-    return ImgObsWrapper(RGBImgObsWrapper(gymnasium.make(name, disable_env_checker=True), tile_size=tile))
+    return ImgObsWrapper(
+        RGBImgObsWrapper(  # type: ignore[no-untyped-call]
+            gymnasium.make(name, disable_env_checker=True), tile_size=tile
+        )
+    )
 
 
-for _name, _made, _steps, _arguments in (
-    ("KeyRoom", KeyRoom, 200, {}),
-    ("SlipperyKeyRoom", KeyRoom, 200, {"size": 7, "slip": 0.2}),
-    ("PointMaze", PointMaze, 300, {}),
-    ("SwingUp", SwingUp, None, {}),
-    ("SwingUpHard", SwingUp, None, {"height": 0.95}),
-    ("PendulumUp", _pendulum_up, None, {}),
-    ("SetBits", SetBits, 40, {}),
-    ("Dials", Dials, 500, {}),
-    ("TwoGoals", TwoGoals, None, {}),
-    ("Reach", Reach, 100, {}),
-    ("BlinkingRoom", BlinkingRoom, 80, {}),
-    ("Current", Current, 1_500, {}),
-    ("StickyCar", _sticky_car, None, {}),
-    ("DoorKeyPixels", _pixels, None, {"name": "MiniGrid-DoorKey-6x6-v0"}),
-    ("MultiRoomPixels", _pixels, None, {"name": "MiniGrid-MultiRoom-N2-S4-v0"}),
-):
+TASKS: dict[str, tuple[Callable[..., Env], int | None, dict[str, Any]]] = {
+    "KeyRoom": (KeyRoom, 200, {}),
+    "SlipperyKeyRoom": (KeyRoom, 200, {"size": 7, "slip": 0.2}),
+    "PointMaze": (PointMaze, 300, {}),
+    "SwingUp": (SwingUp, None, {}),
+    "SwingUpHard": (SwingUp, None, {"height": 0.95}),
+    "PendulumUp": (_pendulum_up, None, {}),
+    "SetBits": (SetBits, 40, {}),
+    "Dials": (Dials, 500, {}),
+    "TwoGoals": (TwoGoals, None, {}),
+    "Reach": (Reach, 100, {}),
+    "BlinkingRoom": (BlinkingRoom, 80, {}),
+    "Current": (Current, 1_500, {}),
+    "StickyCar": (_sticky_car, None, {}),
+    "DoorKeyPixels": (_pixels, None, {"name": "MiniGrid-DoorKey-6x6-v0"}),
+    "MultiRoomPixels": (_pixels, None, {"name": "MiniGrid-MultiRoom-N2-S4-v0"}),
+}
+"""What makes each, its time limit if it has none of its own, and arguments."""
+for _name, (_made, _steps, _arguments) in TASKS.items():
     gymnasium.register(f"solve/{_name}-v0", _made, kwargs=_arguments, max_episode_steps=_steps)

@@ -14,8 +14,8 @@ AFTER_REWARD, LEAST_AFTER_SHARE = 0.5, 0.1
 small reward beside the start is not what a task is about. Where rewards come nearly everywhere, that share alone."""
 PIECES, LEAST_PIECE = 40, 500
 """Exploring goes in pieces of so large a share of all samples; after each it is asked whether that is enough."""
-MEASURING_EPISODES, MEASURING_SHARE = 50, 0.02
-"""By how many episodes the plan on the counts is measured, and the most of all samples that this takes."""
+MEASURING_SHARE = 0.01
+"""What it takes of all samples to measure what a way to go on has come to, unless episodes are longer."""
 CHOOSING_EPISODES, CHOOSING_SHARE = 60, 0.1
 """What is left for comparing agents in the end: so many episodes, and the most of what is left that this may take."""
 EVALUATIONS, EVALUATION_SHARE = 20, 5
@@ -63,9 +63,8 @@ class Budget(NamedTuple):
 
     @property
     def measuring(self) -> int:
-        """Episodes by which the plan on the counts is measured."""
-        affordable = int(MEASURING_SHARE * self.samples) // self.longest
-        return min(max(affordable, FEWEST_EVALUATED), MEASURING_EPISODES)
+        """Steps by which it is measured what a way to go on has come to."""
+        return int(MEASURING_SHARE * self.samples)
 
     @property
     def evaluations(self) -> tuple[int, int]:
@@ -81,7 +80,11 @@ class Budget(NamedTuple):
 
     def for_learning(self, left: int) -> int:
         """What of so many samples is left for learning, with evaluations, if candidates are to be compared."""
-        return left - int(min(CHOOSING_SHARE * left, CHOOSING_EPISODES * self.longest))
+        return left - self.choosing(left)
+
+    def choosing(self, left: int) -> int:
+        """What of so many samples is for comparing candidates in the end."""
+        return int(min(CHOOSING_SHARE * left, CHOOSING_EPISODES * self.longest))
 
     def learned_from(self, given: int, interval: int) -> int:
         """How many of so many samples are learned from, if evaluations are to fit beside."""

@@ -9,6 +9,7 @@ import numpy as np
 from curious_explorer.gym.agents import play_episodes
 from curious_explorer.sb3.algorithms import spawned_seed
 from curious_explorer.storage import write_json
+from curious_explorer.studies.solve_budget import CHOOSING_EPISODES
 from curious_explorer.studies.solve_files import (
     AGENT,
     AGENT_FILE,
@@ -20,40 +21,44 @@ from curious_explorer.studies.solve_files import (
     keep,
     open_agent,
 )
+from curious_explorer.studies.solve_measuring import (
+    COUNTING,
+    FEWEST_EPISODES,
+    STAGE_OF,
+    measure,
+    network,
+    play_for,
+)
 from curious_explorer.studies.solve_report import write_report
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.solving_words import candidate_words, summarise
 from curious_explorer.studies.task_look import TaskLook
 
 FINAL_EPISODES = 50
-FIRST_EPISODES = 5
-"""By which all agents are compared; the better half by twice as many more, and so on."""
+ROUNDS = 3
+"""In which the steps for choosing are spent: seven agents, three, one."""
 
 
 def choose(run: SolveRun, look: TaskLook) -> None:
-    """Which of all that was learned and planned is handed out: half of them go on to twice as many episodes each."""
+    """Which of all that was learned and planned is handed out: the better half goes on to more episodes, and again."""
     if "choose" in run.stages:
         return
-    candidates = _candidates(run)
-    alive = list(range(len(candidates)))
+    candidates = _candidates(run, look)[: max(1, run.left // (FEWEST_EPISODES * look.longest))]
+    alive, seed = list(range(len(candidates))), spawned_seed(run.settings.seed, 4)
     returns: list[list[float]] = [[] for _ in candidates]
-    steps, more = 0, FIRST_EPISODES
-    while more > 0 and (len(alive) > 1 or steps == 0):
-        more = min(more, (run.left - steps) // (len(alive) * look.longest))
-        for number in alive if more > 0 else []:
-            env = run.make()
-            agent = open_agent(run.folder, candidates[number], seed=spawned_seed(run.settings.seed, 3, number, more))
-            seed = spawned_seed(run.settings.seed, 4) + len(returns[number])
-            played = play_episodes(env, agent, more, seed=seed, longest=look.longest)
-            env.close()
+    steps, given, fewest = 0, min(run.left, CHOOSING_EPISODES * look.longest), FEWEST_EPISODES
+    while len(alive) > 1 and steps + len(alive) * fewest * look.longest <= run.left:
+        for number in alive:
+            agent = open_agent(run.folder, candidates[number], seed=spawned_seed(seed, number, fewest))
+            share = given // (ROUNDS * len(alive))
+            played = play_for(run, look, agent, share, seed + len(returns[number]), fewest)
             steps += played.steps
             returns[number] += played.returns
             words = f"{candidate_words(candidates[number])}: {np.mean(returns[number]):.3g}"
             run.progress(Progress("choosing", run.used + steps, words))
-        if more > 0:
-            alive.sort(key=lambda number: _worth(run, returns[number]), reverse=True)
-            alive = alive[: -(-len(alive) // 2)]
-        more *= 2
+        alive.sort(key=lambda number: _worth(run, returns[number]), reverse=True)
+        alive = alive[: len(alive) // 2]
+        fewest *= 2
     measured = [
         {**candidate, "success": success(run, got), "return_mean": float(np.mean(got)), "episodes": len(got)}
         for candidate, got in zip(candidates, returns, strict=True)
@@ -75,18 +80,19 @@ def _worth(run: SolveRun, returns: list[float]) -> tuple[float, float]:
     return success(run, returns) if asked else 0.0, float(np.mean(returns))
 
 
-def _candidates(run: SolveRun) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    if "learn" in run.stages:
-        found += [_network(LEARNING, which, likeliest) for which in ("best", "last") for likeliest in (True, False)]
-    found += [_network(PLAIN, "best", True), _network(PLAIN, "best", False)]
+def _candidates(run: SolveRun, look: TaskLook) -> list[dict[str, Any]]:
+    """Those first that did best so far."""
+    ways = [name for name in (LEARNING, PLAIN) if STAGE_OF[name] in run.stages]
     if run.stages.get("explore", {}).get("distance") is not None:
-        found.append(PLAN)
+        ways.append(COUNTING)
+    if len(ways) > 1:
+        ways.sort(key=lambda name: measure(run, look, name), reverse=True)
+    found: list[dict[str, Any]] = []
+    for way in ways:
+        found += [PLAN] if way == COUNTING else [network(way, "best", likeliest) for likeliest in (True, False)]
+    if LEARNING in ways:
+        found += [network(LEARNING, "last", likeliest) for likeliest in (True, False)]
     return found
-
-
-def _network(folder: str, which: str, deterministic: bool) -> dict[str, Any]:
-    return {"kind": "network", "folder": folder, "which": which, "deterministic": deterministic}
 
 
 def evaluate(run: SolveRun, look: TaskLook) -> None:

@@ -16,12 +16,12 @@ from typing import Any
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.studies.solve_exploring import CountedExploration
 from curious_explorer.studies.solve_files import LEARNING, PLAIN, RESETS
+from curious_explorer.studies.solve_measuring import COUNTING, STAGE_OF, measure, worth_of
 from curious_explorer.studies.solve_run import SolveRun
-from curious_explorer.studies.solve_stages import keep_exploration, measure_plan
-from curious_explorer.studies.solve_training import STAGE_OF, is_solved, kept_of, train_for
+from curious_explorer.studies.solve_stages import keep_exploration
+from curious_explorer.studies.solve_training import is_solved, kept_of, train_for
 from curious_explorer.studies.task_look import TaskLook
 
-COUNTING = "counting"
 ENOUGH_TOLD, FEWEST_TOLD = 0.05, 3
 """Plain learning is one of them if so large a share of its last hundred episodes had something to learn from."""
 
@@ -39,7 +39,7 @@ def share_out(run: SolveRun, look: TaskLook) -> None:
         if not state["done"]:
             name = state["waiting"][0]
             if state["goal"] is None:
-                state["goal"] = _samples_of(run, name) + state["share"]
+                state["goal"] = int(run.stages.get(STAGE_OF[name], {}).get("samples", 0)) + state["share"]
             run.keep("halving", state)
             solved = _go_on(run, look, name, state["goal"])
             state = state | {"waiting": state["waiting"][1:], "goal": None, "done": solved}
@@ -49,14 +49,15 @@ def share_out(run: SolveRun, look: TaskLook) -> None:
 def _ways_to_go_on(run: SolveRun, look: TaskLook) -> list[str]:
     """The best first, as far as that is known."""
     plain, explored = run.stages["plain"], run.stages["explore"]
-    plan = measure_plan(run, look)
+    plan = None if explored["distance"] is None else measure(run, look, COUNTING)
     told = look.pays_all_along or (plain["told"] >= ENOUGH_TOLD and plain["times"] >= FEWEST_TOLD)
     ways = [PLAIN] if told else []
     if plan is not None:
-        better = not told or plan > _worth(run, PLAIN)
+        plainly = measure(run, look, PLAIN)
+        better = not told or plan > plainly
         counting = [COUNTING] if not explored["complete"] and (explored["noisy"] or look.pays_all_along) else []
         ways = [LEARNING, *ways, *counting] if better else [*ways, *counting]
-        run.tell(f"The plan on the counts returns {plan:.3g}, plain learning so far {_worth(run, PLAIN):.3g}.")
+        run.tell(f"The plan on the counts returns {plan:.3g}, plain learning so far {plainly:.3g}.")
     if len(ways) > 1:
         run.tell(f"The rest of the samples is shared among {len(ways)}, and the worst given up: {', '.join(ways)}.")
     return ways
@@ -66,11 +67,11 @@ def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:
     """Give up the worst, but before the first round, and share out what is left."""
     alive, given_up = list(state["alive"]), list(state["given_up"])
     if "share" in state:
-        worst = min(alive, key=lambda name: _worth(run, name))
+        worst = min(alive, key=lambda name: worth_of(run, name))
         alive.remove(worst)
         given_up.append(worst)
         if alive:
-            told = ", ".join(f"{name} {_worth(run, name):.3g}" for name in [*alive, worst])
+            told = ", ".join(f"{name} {worth_of(run, name):.3g}" for name in [*alive, worst])
             run.tell(f"Returns so far: {told}; {worst} is given up.")
     left = run.budget.for_learning(run.left)
     while len(alive) > 1 and left // len(alive) ** 2 < run.budget.least_share:
@@ -79,20 +80,6 @@ def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:
         return state | {"alive": alive, "given_up": given_up, "done": True}
     share = left // len(alive) ** 2
     return state | {"alive": alive, "given_up": given_up, "waiting": alive, "share": share}
-
-
-def _samples_of(run: SolveRun, name: str) -> int:
-    if name == COUNTING:
-        return int(run.stages["explore"]["samples"])
-    return int(run.stages.get(STAGE_OF[name], {}).get("samples", 0))
-
-
-def _worth(run: SolveRun, name: str) -> float:
-    """Of the plan, the mean return now; of a training, the best of two evaluations in a row, as the best is kept."""
-    if name == COUNTING:
-        return float(run.stages["measure"]["curve"][-1][1])
-    returns = [float(row[1]) for row in run.stages[STAGE_OF[name]]["curve"]]
-    return max((first + second) / 2.0 for first, second in zip(returns, [*returns[1:], returns[-1]], strict=True))
 
 
 def _go_on(run: SolveRun, look: TaskLook, name: str, goal: int) -> bool:
@@ -104,7 +91,7 @@ def _go_on(run: SolveRun, look: TaskLook, name: str, goal: int) -> bool:
                 keep_exploration(run, look, exploring, exploring.go_on(goal, run.budget.piece, lambda *_: False))
             finally:
                 exploring.close()
-        measure_plan(run, look)
+        measure(run, look, COUNTING)
         return False
     resets = ResetModel.load(run.folder / RESETS) if name == LEARNING else None
     training = train_for(run, name, look, goal, resets=resets)
@@ -114,4 +101,5 @@ def _go_on(run: SolveRun, look: TaskLook, name: str, goal: int) -> bool:
     if name == LEARNING and training.warm_start is not None:
         kept["warm_start"] = training.warm_start._asdict()
     run.keep(STAGE_OF[name], {"starts": None, "warm_start": None} | kept)
+    measure(run, look, name)
     return is_solved(run, look, training.evaluations)

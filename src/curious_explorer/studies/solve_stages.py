@@ -7,12 +7,11 @@ from dataclasses import asdict
 import numpy as np
 
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.gym.agents import play_episodes
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.shifted_reward import END_OF_COSTS
 from curious_explorer.sb3.algorithms import spawned_seed
 from curious_explorer.studies.solve_exploring import CountedExploration, counts_of
-from curious_explorer.studies.solve_files import PLAIN, PLAN, RESETS, open_agent
+from curious_explorer.studies.solve_files import PLAIN, RESETS
 from curious_explorer.studies.solve_plan import CountsPlan
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_training import is_solved, kept_of, train_for
@@ -91,7 +90,7 @@ def explore(run: SolveRun, look: TaskLook) -> None:
 
 
 def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploration, exploration: Exploration) -> None:
-    """Keep what an exploration has come to so far, and measure what its plan achieves from the environment's start."""
+    """Keep what an exploration has come to so far."""
     plan = CountsPlan(exploration)
     growth = [*run.stages.get("explore", {}).get("growth", []), *exploring.growth]
     run.keep(
@@ -111,23 +110,6 @@ def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploratio
             "growth": growth,
         },
     )
-
-
-def measure_plan(run: SolveRun, look: TaskLook) -> float | None:
-    """The mean return of the plan on the counts, by fresh episodes; None where there is nothing to plan for."""
-    explored = run.stages["explore"]
-    if explored["distance"] is None:
-        return None
-    measured = run.stages.get("measure", {"samples": 0, "curve": []})
-    curve = measured["curve"]
-    if not curve or curve[-1][0] < explored["samples"]:
-        seed = spawned_seed(run.settings.seed, 9, len(curve))
-        env, agent = run.make(), open_agent(run.folder, PLAN, seed=seed)
-        played = play_episodes(env, agent, run.budget.measuring, seed=seed, longest=look.longest)
-        env.close()
-        curve = [*curve, [explored["samples"], played.mean_return]]
-        run.keep("measure", {"samples": measured["samples"] + played.steps, "curve": curve})
-    return float(curve[-1][1])
 
 
 def _largest_reward(exploration: Exploration) -> float | None:

@@ -13,6 +13,7 @@ from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN, keep, kept
+from curious_explorer.studies.solve_measuring import STAGE_OF
 from curious_explorer.studies.solve_plan import discount_for
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.task_look import RewardLog, TaskLook
@@ -22,8 +23,6 @@ SOLVED_TIMES = 3
 NO_BETTER = 0.02
 MOST_UPDATES = 25_000
 """Of SAC; each takes as long as ten or twenty steps of a small environment."""
-STAGE_OF = {PLAIN: "plain", LEARNING: "learn"}
-"""Where the results of a training are kept."""
 
 
 def train_for(
