@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.gym.minigrid_views import FastViews
+from curious_explorer.gym.minigrid_views import FastViews, draw_faster
+from curious_explorer.sb3.training_settings import TrainingSettings
 
 TASKS = ("KeyCorridorS3R3", "MultiRoom-N6", "DoorKey-8x8", "ObstructedMaze-1Dlhb", "LavaGapS7", "Dynamic-Obstacles-8x8")
 
@@ -32,3 +33,14 @@ def test_views_are_those_of_minigrid(task):
 def test_only_a_minigrid_is_taken():
     with pytest.raises(ValueError, match="expected a MiniGrid"):
         FastViews(gymnasium.make("CartPole-v1"))
+
+
+def test_environments_are_trained_in_with_the_same_views_unless_they_draw_in_their_own_way():
+    env = TrainingSettings(environment="MiniGrid-DoorKey-5x5-v0", layout=3).make_env()
+    assert "gen_obs" in vars(env.unwrapped)
+    seen, plain = env.reset()[0]["image"], make_by_id("MiniGrid-DoorKey-5x5-v0").reset(seed=3)[0]["image"]
+    assert np.array_equal(seen, plain)
+    env.unwrapped.gen_obs = own = dict
+    draw_faster(env)
+    assert env.unwrapped.gen_obs is own
+    draw_faster(gymnasium.make("CartPole-v1"))  # and so does whatever is no MiniGrid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,7 +103,12 @@ class TrainingSettings:
 
     def make_env(self) -> Env:
         """The environment, in its layout."""
-        return with_layout(make_by_id(self.environment), self.layout)
+        env = with_layout(make_by_id(self.environment), self.layout)
+        if "minigrid" in sys.modules:
+            from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
+
+            draw_faster(env)
+        return env
 
     def make_training_env(self) -> Env:
         """The environment as a learner sees it."""
