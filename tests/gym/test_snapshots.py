@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gym_helpers import Corridor, Counting
-from gymnasium.wrappers import FrameStackObservation, TimeLimit
+from gymnasium.wrappers import FrameStackObservation, StickyAction, TimeLimit
 from statistics_checks import SIGNIFICANCE, chi_square
 
 from curious_explorer import Frontier, FunctionCells, GridCells, GymWorld, MiniGridCells, RestartWrapper, explore
@@ -294,9 +294,14 @@ def test_a_console_saves_itself():
     assert go_on(1)[1] != go_on(2)[1]
 
 
-@pytest.mark.parametrize("name", ["HalfCheetah-v5", "Ant-v5", "ALE/Breakout-v5"])
+@pytest.mark.parametrize("name", ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "ALE/Breakout-v5"])
 def test_simulators_that_are_installed(name):
     pytest.importorskip("ale_py" if name.startswith("ALE") else "mujoco")
-    env = gymnasium.make(name)
+    if name.startswith("ALE"):
+        with pytest.raises(SnapshotError, match=r"0\.25 .*StickyAction"):
+            checked(gymnasium.make(name))
+        env = StickyAction(gymnasium.make(name, repeat_action_probability=0.0), 0.25)
+    else:
+        env = gymnasium.make(name)
     _, snapshots = checked(env)
     assert type(snapshots._simulator).__name__ in ("AtariSimulator", "MujocoSimulator")

@@ -128,12 +128,15 @@ class AtariSimulator:
         self._wrappers.restore(wrappers, seed)
 
 
-MUJOCO_NUMBERS = ("act", "ctrl", "mocap_pos", "mocap_quat", "qfrc_applied", "userdata", "xfrc_applied")
 MUJOCO_OBJECTS = frozenset({"data", "model", "mujoco_renderer"})
 
 
 class MujocoSimulator:
-    """MuJoCo: positions, velocities and what else its integrator goes by; other attributes are copied."""
+    """MuJoCo: every array of numbers of its data; other attributes are copied.
+
+    Positions and velocities would do for what comes next. But environments read what was computed from those of the step
+    before (where a body was, for a reward of how far it has come), and that is restored, too.
+    """
 
     def __init__(self, base: Any, attributes: PythonSimulator) -> None:
         self._base, self._attributes = base, attributes
@@ -141,22 +144,34 @@ class MujocoSimulator:
     def save(self) -> Any:
         """The state."""
         data = self._base.data
-        numbers = {name: np.copy(getattr(data, name)) for name in MUJOCO_NUMBERS}
-        moving = np.copy(data.qpos), np.copy(data.qvel), np.copy(data.qacc_warmstart)
-        return moving, float(data.time), numbers, self._attributes.save()
+        numbers = {name: np.copy(value) for name, value in self._arrays().items()}
+        return numbers, float(data.time), self._attributes.save()
 
     def restore(self, saved: Any, seed: int | None) -> None:
-        """Go back to it; the solver's first guess last, because setting a state computes another."""
-        (position, velocity, first_guess), time, numbers, attributes = saved
+        """Go back to it; all that setting a state computes is overwritten by what it was."""
+        numbers, time, attributes = saved
         self._attributes.restore(attributes, seed)
         data = self._base.data
-        for name, value in numbers.items():
-            getattr(data, name)[...] = value
-        self._base.set_state(position, velocity)
-        if numbers["act"].size:
-            data.act[...] = numbers["act"]
+        for name in MUJOCO_FIRST & numbers.keys():
+            getattr(data, name)[...] = numbers[name]
+        self._base.set_state(numbers["qpos"], numbers["qvel"])
+        for name, value in self._arrays().items():
+            if name in numbers and value.shape == numbers[name].shape:
+                value[...] = numbers[name]
         data.time = time
-        data.qacc_warmstart[...] = first_guess
+
+    def _arrays(self) -> dict[str, Any]:
+        """The arrays of its data by name, but for those of contacts, which every step makes anew."""
+        data = self._base.data
+        named = {name: getattr(data, name) for name in dir(data) if not name.startswith(MUJOCO_CONTACTS)}
+        return {
+            name: value for name, value in named.items() if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        }
+
+
+MUJOCO_FIRST = frozenset({"act", "ctrl", "mocap_pos", "mocap_quat", "qfrc_applied", "userdata", "xfrc_applied"})
+"""What must be in place before a state is set, because forces are computed from it."""
+MUJOCO_CONTACTS = ("_", "contact", "efc_", "iefc_")
 
 
 def simulator_of(env: Env) -> Simulator:
@@ -167,10 +182,23 @@ def simulator_of(env: Env) -> Simulator:
     base = chain[-1]
     wrappers = [layer for layer in chain if isinstance(layer, EPISODE_WRAPPERS)]
     if hasattr(base, "ale") and hasattr(base, "clone_state"):
+        _refuse_sticky(base)
         return AtariSimulator(base, PythonSimulator(wrappers, chain))
     if hasattr(base, "data") and hasattr(base, "set_state"):
         return MujocoSimulator(base, PythonSimulator([base, *wrappers], chain, MUJOCO_OBJECTS))
     return PythonSimulator([base, *wrappers], chain)
+
+
+def _refuse_sticky(base: Any) -> None:
+    """The console of Atari games saves all but the action that it may repeat."""
+    setting = getattr(base.ale, "getFloat", None)
+    sticky = 0.0 if setting is None else float(setting("repeat_action_probability"))
+    if sticky > 0.0:
+        raise SnapshotError(
+            f"its console repeats the last action with probability {sticky:g} and does not save which one that was, so "
+            "that a restored state would go on differently; make it with repeat_action_probability=0.0 and wrap it in "
+            f"gymnasium.wrappers.StickyAction(env, {sticky:g}), which is saved, or leave snapshots off"
+        )
 
 
 class _Snapshot(NamedTuple):
