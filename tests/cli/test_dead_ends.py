@@ -2,6 +2,7 @@
 
 import builtins
 import importlib.util
+import json
 import re
 import shlex
 
@@ -27,14 +28,15 @@ def call(*words, code=0):
 
 def commands_in(output):
     return [
-        shlex.split(found) for found in re.findall(r"curious-explorer ((?:train|certify|explore)\b[^)\n]*)", output)
+        shlex.split(re.sub(r"\s+\(curious_explorer.*|\s+--video.*", "", found))
+        for found in re.findall(r"curious-explorer ((?:train|certify|explore|play)\b[^)\n]*)", output)
     ]
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["MiniGrid-FourRooms-v0", "--samples", "2000"],
+        ["MiniGrid-FourRooms-v0", "--samples", "2000", "--layout", "3"],
         ["FrozenLake-v1", "--cells", "identity", "--samples", "2000"],
         ["dcl/2"],
     ],
@@ -52,7 +54,16 @@ def test_every_command_that_is_printed_runs(words, tmp_path):
             smaller = [*sizes, "--out", str(tmp_path / "trained")]
         elif command[0] == "certify":
             smaller = ["--walks", "200"]
-        call(*command, *smaller)
+        after = commands_in(call(*command, *smaller))
+        if command[0] == "train":
+            assert [words[0] for words in after] == ["play"]
+            for following in after:
+                call(*following, "--episodes", "1")
+                call(*following, "--episodes", "1", "--stochastic")
+            kept = json.loads((tmp_path / "trained" / "training.json").read_text())
+            assert kept["settings"]["layout"] == (3 if "--layout" in words else None), (
+                "the explored layout is trained in"
+            )
 
 
 def test_a_finished_exploration_says_so_and_goes_on_with_more_samples(tmp_path):

@@ -77,6 +77,9 @@ def explore(
         int | None, option(help="For continuous actions: values along each dimension, 3 by default.", panel=STEPPING)
     ] = None,
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.", rich_help_panel=STEPPING)] = 1,
+    layout: Annotated[
+        int | None, option(help="The layout of every episode, where resets draw one.", panel=STEPPING)
+    ] = None,
     tensorboard: TensorBoardOption = None,
     wandb: WandbOption = None,
 ) -> None:
@@ -196,6 +199,9 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder for the run; an interrupted one goes on.")] = Path("results/train"),
     num_envs: Annotated[int, typer.Option(help="Environments stepped together.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    layout: Annotated[
+        int | None, option(help="The layout of every episode, where resets draw one; the explored one by default.")
+    ] = None,
     normalize: Annotated[bool, typer.Option(help="Shift and scale observations by what was seen.")] = True,
     settings: Annotated[
         list[str] | None,
@@ -233,11 +239,14 @@ def train(
     from curious_explorer.resets.starts import ADAPTIVE, MIXTURE, can_move
     from curious_explorer.sb3.training import check_fits, train_into
     from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
-    from curious_explorer.studies.exploration_study import reset_model_folder
+    from curious_explorer.settings_description import make_folder
+    from curious_explorer.studies.exploration_study import layout_explored, reset_model_folder
     from curious_explorer.studies.figures import draw_evaluations, save_figure
     from curious_explorer.studies.run_reports import write_training_report
 
     see_own_modules(environment, cell_function or "")
+    if layout is None and reset_model is not None:
+        layout = layout_explored(reset_model)
     asked = TrainingSettings(
         environment=environment,
         algorithm=algorithm,
@@ -248,6 +257,7 @@ def train(
         evaluate_every=evaluate_every,
         evaluation_episodes=evaluation_episodes,
         deterministic=deterministic,
+        layout=layout,
         hyperparameters=hyperparameters(settings or []),
         warm_start=warm_start,
         starts=starts or (ADAPTIVE if weighting is None else MIXTURE),
@@ -269,15 +279,17 @@ def train(
     elif weighting is not None:
         raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
     check_fits(asked.make_env(), resets)  # before anything is announced
-    console = Console()
+    if tensorboard is not None:
+        make_folder(tensorboard)
+    console, where = Console(), "" if layout is None else f", layout {layout}"
     start = "the environment's own start"
     if resets is not None:
         how = resets.weighting if asked.starts == MIXTURE else f"{asked.starts} starts"
         start = f"the resets in {reset_model} ({how})"
     say(
         console,
-        f"{algorithm.upper()} on {environment}, from {start}: {samples:,} samples into {out}; interrupted, the same "
-        "command goes on.",
+        f"{algorithm.upper()} on {environment}{where}, from {start}: {samples:,} samples into {out}; interrupted, the "
+        "same command goes on.",
     )
     texts = (
         "training: {task.completed:,} of {task.total:,} samples",
@@ -302,7 +314,7 @@ def train(
         [each.samples for each in training.evaluations], [each.mean_return for each in training.evaluations], title
     )
     picture, _ = save_figure(drawn, out / "evaluations")
-    _show_training(console, training, out)
+    _show_training(console, training, out, deterministic)
     best = max(each.mean_return for each in training.evaluations)
     facts = {
         "samples": f"{training.samples:,}, {training.samples - training.learning_steps:,} of them of roll-ins",
@@ -314,7 +326,7 @@ def train(
     say(console, f"Play it: curious-explorer play {shlex.quote(str(out))}   (curious_explorer.load_policy)")
 
 
-def _show_training(console: Console, training: Training, out: Path) -> None:
+def _show_training(console: Console, training: Training, out: Path, deterministic: bool) -> None:
     """What came of it, and what lies where."""
     from rich.table import Table
 
@@ -347,6 +359,12 @@ def _show_training(console: Console, training: Training, out: Path) -> None:
         )
     if training.starts is not None:
         say(console, _told_of_starts(training.starts))
+        if deterministic and training.starts.own_success > 0.5:
+            say(
+                console,
+                "Evaluations take the likeliest action instead, which can do worse; --stochastic, in another folder, "
+                "evaluates and keeps the policy as it learned, and play --stochastic plays this one so.",
+            )
     if training.policy is None:
         words = f"Policy: {out / 'checkpoint.safetensors'} (weights; its network acts with PyTorch only)"
     else:
@@ -364,7 +382,7 @@ def _told_of_starts(at: StartsProgress) -> str:
     if at.level >= at.farthest:
         return (
             f"Starts moved all the way back ({at.farthest:.0f} steps from the reward); of the last episodes from the "
-            f"environment's own start {at.own_success:.0%} succeeded."
+            f"environment's own start {at.own_success:.0%} succeeded, with actions drawn as the learner draws them."
         )
     return (
         f"Starts moved back to {at.level:.0f} of {at.farthest:.0f} steps from the reward: it was not learned further; "

@@ -183,6 +183,12 @@ def play(
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
     video: Annotated[bool, typer.Option("--video", help="Film them, into RUN/play.mp4.")] = False,
     which: Annotated[str, typer.Option(help="Of a training: best or last.")] = "best",
+    deterministic: Annotated[
+        bool | None,
+        option(
+            "--deterministic/--stochastic", help="The likeliest action, or one drawn; as it was measured by default."
+        ),
+    ] = None,
 ) -> None:
     """Play what was learned, from the environment's own start."""
     from rich.console import Console
@@ -191,7 +197,7 @@ def play(
 
     console = Console()
     path = run / "play.mp4" if video else None
-    played = play_run(run, episodes=episodes, seed=seed, video=path, which=which)
+    played = play_run(run, episodes=episodes, seed=seed, video=path, which=which, deterministic=deterministic)
     for number, (returned, length) in enumerate(zip(played.returns, played.lengths, strict=True), start=1):
         say(console, f"episode {number}: return {returned:.4g} in {length:,} steps")
     say(console, f"mean return {played.mean_return:.4g}")

@@ -64,6 +64,7 @@ def reproduce(
 
     from curious_explorer.studies.paper_experiments import Study
     from curious_explorer.studies.reproduction import QUICK_SEEDS, RUNS, reproduce
+    from curious_explorer.studies.runner import counted
 
     study = Study(
         preset=preset,
@@ -74,7 +75,9 @@ def reproduce(
     )
     chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     console, many = Console(), len(study.jobs)
-    runs = f"{len(study.experiments)} experiments, {study.seeds} seeds each: {many} runs"
+    runs = (
+        f"{counted(len(study.experiments), 'experiment')}, {counted(study.seeds, 'seed')} each: {counted(many, 'run')}"
+    )
     there = sum(RUNS.path(out, job).exists() for job in study.jobs)
     words = f"{runs} into {out}. "
     words += FIRST_TIME if there == 0 else f"{there} of them are there already."
@@ -121,7 +124,7 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
     from rich.table import Table
 
     from curious_explorer.optional_packages import installing
-    from curious_explorer.studies.paper_results import VERDICTS, by_experiment, with_verdict
+    from curious_explorer.studies.paper_results import FEWEST_SEEDS, VERDICTS, by_experiment, few_seeds, with_verdict
     from curious_explorer.studies.reproduction import VIDEO
 
     results = by_experiment(result.runs)
@@ -134,6 +137,8 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
         with_ce, *without = (f"{spread.mean:.3f} ± {spread.std:.3f}" for spread in each.spreads.values())
         table.add_row(each.experiment.name, with_ce, f"{each.spreads['with_ce'].min:.3f}", *without)
     console.print(table)
+    if result.study.seeds < FEWEST_SEEDS:
+        say(console, few_seeds(result.study.seeds))
     for verdict in VERDICTS:
         told = [f"{each.experiment.name} ({each.finding.paper})" for each in with_verdict(results, verdict)]
         if told:
@@ -174,6 +179,7 @@ def compare(
     from rich.console import Console
 
     from curious_explorer.studies.comparison_study import PAGE, compare, comparison_of
+    from curious_explorer.studies.runner import counted
 
     console = Console()
     if listing:
@@ -190,8 +196,8 @@ def compare(
     chosen = chosen_executor(executor, workers, ray_address, ray_cpus_per_task, ray_gpus_per_task)
     many = len(comparison.jobs)
     console.print(
-        f"{len(comparison.methods)} methods, {len(comparison.budgets)} environments, {comparison.seeds} seeds: "
-        f"{many} runs into {out}. {FIRST_TIME}",
+        f"{counted(len(comparison.methods), 'method')}, {counted(len(comparison.budgets), 'environment')}, "
+        f"{counted(comparison.seeds, 'seed')}: {counted(many, 'run')} into {out}. {FIRST_TIME}",
         markup=False,
     )
 

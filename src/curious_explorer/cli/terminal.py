@@ -115,10 +115,12 @@ class ProgressLine:
 def writers(tensorboard: Path | None, wandb: str | None, settings: Mapping[str, Any]) -> Iterator[list[Callback]]:
     """The writers that were asked for, closed in the end."""
     from curious_explorer.callbacks.writers import TensorBoardWriter, WandbWriter
+    from curious_explorer.settings_description import make_folder
 
     with ExitStack() as opened:
         found: list[Callback] = []
         if tensorboard is not None:
+            make_folder(tensorboard)
             found.append(opened.enter_context(TensorBoardWriter(tensorboard)))
         if wandb is not None:
             found.append(opened.enter_context(WandbWriter(wandb, config=settings)))

@@ -27,6 +27,7 @@ def hardness(environment: Environment, gamma: Gamma = 0.95, as_json: AsJson = Fa
     from curious_explorer import theory
     from curious_explorer.environments.environment_names import find_environment
 
+    see_own_modules(environment)
     _show(as_json, theory.hardness(find_environment(environment), gamma=gamma))
 
 
@@ -45,6 +46,7 @@ def plan(
     from curious_explorer import theory
     from curious_explorer.environments.environment_names import find_environment
 
+    see_own_modules(environment)
     subject = int(environment) if environment.isdecimal() else find_environment(environment)
     _show(as_json, theory.plan(subject, gamma=gamma, eta=eta, delta=delta, epsilon=epsilon, schedule=schedule))
 
@@ -78,6 +80,8 @@ def certify(
     from curious_explorer.studies.exploration_study import open_explored
 
     see_own_modules(environment or "", cell_function or "")
+    if not 0.0 <= barrier < float("inf"):
+        raise ValueError(f"barrier is {barrier}, expected a number that is not negative")
     world, resets, exploration, known = open_explored(run, environment, cell_function, seed)
     # As `train` starts from them, and as many as compiled walks make cheap.
     spread = resets.weighted("spread") if len(resets.visited) else resets

@@ -22,6 +22,9 @@ from curious_explorer.registration import NAMESPACE, ZOO, split_arguments
 if TYPE_CHECKING:
     import gymnasium
 
+LARGEST_SIZE = 100_000_000
+"""Beyond it, a machine is busy with names of states until its memory is full."""
+
 
 def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
     """The MDP that a name stands for.
@@ -38,6 +41,10 @@ def find_environment(name: str, *, labels: int | None = 0) -> FiniteMDP:
     if kind in ZOO:
         if not size.isdecimal():
             raise ValueError(f"{name!r} has no size; expected a whole number after the slash, as in '{kind}/20'")
+        if int(size) > LARGEST_SIZE:
+            raise ValueError(
+                f"{name!r} is too large to be held as a table; expected a size of at most {LARGEST_SIZE:,}"
+            )
         entry = ZOO[kind]
         arguments: dict[str, Any] = {entry.size: int(size)}
         if entry.stochastic is not None:
@@ -66,7 +73,13 @@ def _from_gymnasium(name: str) -> FiniteMDP:
     import gymnasium
 
     identifier, arguments = split_arguments(name)
-    if identifier not in gymnasium.registry:
+    module, _, bare = identifier.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise ValueError(f"{name} names the module {module}, which cannot be imported: {error}") from error
+    if bare not in gymnasium.registry:
         known = [*(f"{kind}/20" for kind in ZOO), *gymnasium.registry]
         close = difflib.get_close_matches(identifier, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""

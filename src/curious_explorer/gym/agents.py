@@ -17,6 +17,7 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import UNKNOWN, Env
+from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
@@ -167,6 +168,7 @@ def play_episodes(
         on_step: told the environment and the return so far after every reset and step, as a camera wants to be.
     """
     limited = env.spec is not None and env.spec.max_episode_steps is not None
+    env = CheckedEnv(env)
     returns, lengths = [], []
     for episode in range(episodes):
         observation, _ = env.reset(seed=seed + episode)

@@ -98,7 +98,7 @@ def choose_cells(
         if not layouts and draws_layouts(env, seed):
             notes.append(
                 "Every reset draws another grid, and cells do not tell grids apart: give GymWorld layout= for one of "
-                "them, or layouts= for many."
+                "them (explore --layout 0), or layouts= for many (solve --layouts 64)."
             )
         return Chosen(MiniGridCells(max_cells, things=True), 1, notes, 0)
     if look < LEAST_LOOK:

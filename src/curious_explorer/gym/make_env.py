@@ -32,9 +32,13 @@ def make_by_id(name: str, **arguments: Any) -> Env:
             f"unknown environment {name!r}; {hint}expected an id that Gymnasium knows. {import_hint(identifier)}"
         )
     try:
-        return make_with(identifier, given | arguments)
+        env = make_with(identifier, given | arguments)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ValueError(f"{name} cannot be made, because a package is missing: {error}") from error
+    for kind in ("observation_space", "action_space"):
+        if not isinstance(getattr(env.unwrapped, kind, None), gymnasium.Space):
+            raise ValueError(f"{name} has no {kind}; set self.{kind} to one of gymnasium.spaces in its __init__")
+    return env
 
 
 def maker_of(env: str | Env | Callable[[], Env]) -> Callable[[], Env]:
@@ -80,3 +84,7 @@ def _import_package(name: str) -> None:
         if error.name == package:
             raise ValueError(f"{name} names the package {package}, which is not installed") from error
         raise ValueError(f"{name} names the package {package}, which needs {error.name}, which is not there") from error
+    except Exception as error:
+        raise ValueError(
+            f"{name} names the package {package}, which cannot be imported: {type(error).__name__}: {error}"
+        ) from error

@@ -6,6 +6,7 @@ an environment are found: errors raised in the middle of a walk, and observation
 
 from __future__ import annotations
 
+import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from curious_explorer.gym.actors import Actor, ObservationActor, RandomStream, T
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.time_limits import TimeLimits, WithoutTimeLimit
-from curious_explorer.worlds.episode_accumulator import Trajectory
+from curious_explorer.worlds.episode_accumulator import Trajectory, refuse_reward
 from curious_explorer.worlds.world import Step
 
 VECTORIZATIONS = ("sync", "async")
@@ -149,6 +150,8 @@ class SingleEnvironment(SteppedEnvironments):
                     self.truncated = True
                 if self.terminated or self.truncated:
                     break
+        if not math.isfinite(paid):
+            refuse_reward(paid, f"the environment {self.discretisation.environment}")
         if self._shape is not None and getattr(observation, "shape", None) != self._shape:
             self._refuse_shape(observation)
         self.observations[0] = observation

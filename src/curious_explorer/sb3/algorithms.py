@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ ON_POLICY = (*ALGORITHMS, *WITH_BONUS)
 NETWORK_SETTINGS = ("net_arch", "activation_fn")
 """What is told to the network and not to the algorithm."""
 ACTIVATION_NAMES = {"tanh": "Tanh", "relu": "ReLU"}
+SHARES = ("gamma", "gae_lambda")
+"""Hyperparameters that lie between 0 and 1."""
 ROLLOUT = 2_048
 """Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
 DECIDED_HERE = {
@@ -58,6 +61,21 @@ def algorithm_class(name: str, hyperparameters: Iterable[str], elsewhere: Mappin
         if given not in known:
             raise ValueError(f"{name} has no hyperparameter {given!r}; expected {', '.join(sorted(known))}")
     return found
+
+
+def check_numbers(algorithm: Any, hyperparameters: Mapping[str, Any]) -> None:
+    """Refuse what is no number where one is expected, which a learner would notice in the middle of its work."""
+    expected = inspect.signature(algorithm.__init__).parameters
+    for name, value in hyperparameters.items():
+        default = expected[name].default
+        if isinstance(default, bool) or not isinstance(default, int | float):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if callable(value):  # a schedule
+                continue
+            raise ValueError(f"{name} is {value!r}, expected a number, such as {default:g}")
+        if name in SHARES and not 0.0 <= value <= 1.0:
+            raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1, such as {default:g}")
 
 
 def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:

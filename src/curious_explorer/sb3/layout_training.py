@@ -18,6 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer.gym.cells import Env
+from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.layout_starts import LayoutStarts, LayoutStartsWrapper
 from curious_explorer.gym.symbols import SymbolObservations
@@ -25,7 +26,7 @@ from curious_explorer.optional_packages import require
 from curious_explorer.sb3.algorithms import network_policy, private_randomness
 from curious_explorer.sb3.model_agent import ModelAgent
 from curious_explorer.sb3.network_view import NetworkView, SpaceView
-from curious_explorer.sb3.training_envs import BudgetSpent, CheckedEnv, Meter, MeteredEnv
+from curious_explorer.sb3.training_envs import BudgetSpent, Meter, MeteredEnv
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import ObservationPolicy
 

@@ -5,14 +5,13 @@ From the inside out:
 - the environment; a world of states is one whose observations are the states' numbers (`WorldEnv`)
 - `MeteredEnv`: every step is paid for, those of roll-ins too, so that training stops at its budget to the step
 - `RollInWrapper`: episodes begin where a reset model's roll-ins end; starts that move are told how episodes went
-- `CheckedEnv`: faults of the environment are told as what they are
+- `CheckedEnv`: faults of the environment are told as what they are (see `gym.checked_env`)
 - `TaskEnv`, for an optimizer: the reward to be learned for, its absorbing end, and a horizon of the learner's own
 - `NetworkView`: observations and actions in the form that networks of Stable-Baselines3 take (see `network_view`)
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer.arrays import Floats
-from curious_explorer.errors import EnvironmentFailureError, ObservationError
 from curious_explorer.gym.cells import Env
-from curious_explorer.gym.discretisation import Discretisation, environment_name
+from curious_explorer.gym.checked_env import CheckedEnv
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.restart_wrapper import RollInWrapper
 from curious_explorer.gym.time_limits import WithoutTimeLimit
 from curious_explorer.optional_packages import require
@@ -71,34 +70,6 @@ class MeteredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Pay, then step."""
         self._meter.charge()
         return self.env.step(action)
-
-
-class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment whose faults are told as what they are, before they reach a learner that cannot know."""
-
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        space = env.observation_space
-        self._numbers = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
-
-    def step(self, action: Any) -> Any:
-        """Step, and look whether what came back can be learned from."""
-        try:
-            event = self.env.step(action)
-        except (EnvironmentFailureError, ObservationError):
-            raise
-        except Exception as error:
-            raise EnvironmentFailureError(
-                f"the environment {environment_name(self.env)} raised {type(error).__name__} when stepped with action "
-                f"{action!r}: {error}; repair it and run the same again: what was saved in a folder is kept"
-            ) from error
-        # A sum is finite if all of its numbers are, unless they are huge; it takes less time than to look at each.
-        if self._numbers and not math.isfinite(np.add.reduce(event[0], axis=None)) and not np.isfinite(event[0]).all():
-            raise ObservationError(
-                f"{environment_name(self.env)} returned the observation {event[0]}, expected finite numbers; repair "
-                "the environment"
-            )
-        return event
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):

@@ -25,6 +25,7 @@ from curious_explorer.sb3.algorithms import (
     TRAINABLE,
     WITH_BONUS,
     algorithm_class,
+    check_numbers,
     largest_divisor,
     network_arguments,
 )
@@ -154,7 +155,10 @@ class TrainingSettings:
 
     def algorithm_class(self) -> Any:
         """The algorithm, its hyperparameters checked."""
-        return algorithm_class(self.algorithm, [name for name in self.hyperparameters if name not in NETWORK_SETTINGS])
+        given = {name: value for name, value in self.hyperparameters.items() if name not in NETWORK_SETTINGS}
+        found = algorithm_class(self.algorithm, given)
+        check_numbers(found, given)
+        return found
 
 
 def hyperparameters(assignments: list[str]) -> dict[str, Any]:

@@ -271,7 +271,7 @@ def budgets_of(environments: Sequence[str], budget: int) -> dict[str, int]:
 def check_grid(methods: Sequence[str], environments: Sequence[str], seeds: int, budget: int) -> None:
     """Refuse a grid that is empty, or that has something twice."""
     check_count(seeds, "seeds", least=1)
-    check_count(budget, "budget", least=1)
+    check_count(budget, "samples", least=1)
     for kind, listed in (("methods", methods), ("environments", tuple(budgets_of(environments, budget)))):
         if not listed:
             raise ValueError(f"{kind} is empty, expected at least one; curious-explorer compare --list shows all")

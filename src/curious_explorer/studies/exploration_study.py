@@ -67,6 +67,8 @@ ENVIRONMENT_FILE = "environment.json"
 ENVIRONMENT = Format("curious-explorer/explored-environment", 3)
 TABLE = "table"
 """The key under which ``environment.json`` has the digest of a table."""
+LAYOUT = "layout"
+"""The key under which it has the layout of every episode, if there was one."""
 STEPPING_SAMPLES = 1_200_000
 FULL_BATCH = 50
 """Episodes in a batch of a tabular optimizer, where a round can afford several such batches."""
@@ -95,6 +97,8 @@ class ExploreSettings:
     max_cells: int | None = None
     actions: int | None = None
     num_envs: int = 1
+    layout: int | None = None
+    """The layout of every episode, where resets draw one."""
 
     def __post_init__(self) -> None:
         if self.optimizer is not None:
@@ -128,8 +132,8 @@ class ExploreSettings:
     @property
     def asks_for_stepping(self) -> bool:
         """Whether something was asked for that only stepping in an environment has."""
-        stepping = (self.cells, self.max_cells, self.actions, self.num_envs)
-        return self.optimizer in NEURAL or stepping != (None, None, None, 1)
+        stepping = (self.cells, self.max_cells, self.actions, self.num_envs, self.layout)
+        return self.optimizer in NEURAL or stepping != (None, None, None, 1, None)
 
     def table(self) -> FiniteMDP | None:
         """The table of transitions to explore; None if it is to be done by stepping."""
@@ -138,8 +142,8 @@ class ExploreSettings:
         if not is_gymnasium_id(self.environment) and (mdp := table_behind(self.environment)) is not None:
             raise ValueError(
                 f"{self.environment} is a table of transitions with {mdp.num_states} states, so it needs no cells and "
-                "has no observations; leave out --cells, --max-cells, --actions and --num-envs, and choose the "
-                f"optimizer among {', '.join(TABULAR)}"
+                "has no observations; leave out --cells, --max-cells, --actions, --num-envs and --layout, and choose "
+                f"the optimizer among {', '.join(TABULAR)}"
             )
         return None
 
@@ -228,7 +232,7 @@ def explore_into(
             + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
             + ("" if settings.cells is not None else f"\n{world.describe()}")
         )
-    with _claim(target, world):
+    with _claim(target, world, settings.layout):
         if mdp is not None and not (target / MDP_FILE).is_file():
             mdp.save(target / MDP_FILE)
         beta = default_beta(world.num_states) if settings.beta is None else settings.beta
@@ -317,6 +321,7 @@ def open_world(settings: ExploreSettings) -> GymWorld:
         actions=settings.actions,
         seed=settings.seed,
         num_envs=settings.num_envs,
+        layout=settings.layout,
         look=LOOK if settings.samples is None else min(LOOK, int(LOOK_SHARE * settings.samples)),
         max_cells=ROOM if settings.max_cells is None else settings.max_cells,
     )
@@ -337,13 +342,14 @@ def make_optimizer(name: str, budget: SampleBudget) -> Optimizer:
 
 
 @contextmanager
-def _claim(target: Path, world: TabularWorld | GymWorld) -> Iterator[None]:
+def _claim(target: Path, world: TabularWorld | GymWorld, layout: int | None) -> Iterator[None]:
     """Make the folder this world's, or refuse one that is something else's or in use."""
     by_steps = isinstance(world, GymWorld)
     wanted: dict[str, Any] = (
         world.discretisation.description() if isinstance(world, GymWorld) else {TABLE: world.identity()["digest"]}
     )
-    folder = RunFolder(target, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
+    wanted |= {} if layout is None else {LAYOUT: layout}
+    folder = _run_folder(target)
     finished = any((target / ROUNDS).glob("round-*")) or (target / ROUNDS / COUNTS_FILE).exists()
     if folder.claimed and finished:
         found = folder.settings()
@@ -410,7 +416,7 @@ def open_explored(
     ``cell_function`` is ``module:function``, where the cells were made by one.
     """
     source = Path(folder)
-    run = RunFolder(source, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
+    run = _run_folder(source)
     if not run.claimed or TABLE in run.settings():
         mdp, exploration = load_explored(source, None if environment is None else find_environment(environment))
         known = {"start": mdp.start, "terminal": mdp.terminal}
@@ -421,7 +427,8 @@ def open_explored(
     name = run.settings().get("environment") if environment is None else environment
     if not isinstance(name, str):
         raise CheckpointError(f"{source / ENVIRONMENT_FILE} names no environment; it is of another run")
-    world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed)
+    layout = run.settings().get(LAYOUT)
+    world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed, layout=layout)
     resets.check_world(world)
     return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})
 
@@ -451,6 +458,20 @@ def shows_its_table(env: gymnasium.Env[Any, Any]) -> bool:
     if not all(isinstance(space, gymnasium.spaces.Discrete) and space.start == 0 for space in spaces):
         return False
     return isinstance(getattr(bare, "mdp", None), FiniteMDP) or getattr(bare, "P", None) is not None
+
+
+def _run_folder(path: Path) -> RunFolder:
+    return RunFolder(path, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
+
+
+def layout_explored(folder: str | Path) -> int | None:
+    """The layout that a run explored, or the run in whose folder a reset model lies; None if it was not told any."""
+    for path in (Path(folder), Path(folder).parent):
+        run = _run_folder(path)
+        if run.claimed:
+            layout: int | None = run.settings().get(LAYOUT)
+            return layout
+    return None
 
 
 def reset_model_folder(folder: str | Path) -> Path:

@@ -27,7 +27,7 @@ from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import RHO_WEIGHT
 from curious_explorer.studies.paper_experiments import PAPER_EPISODES, Experiment
 from curious_explorer.studies.paper_run import ARMS, ExperimentRun
-from curious_explorer.studies.runner import csv_text
+from curious_explorer.studies.runner import counted, csv_text
 from curious_explorer.studies.statistics import difference_interval
 
 CSV_COLUMNS = (
@@ -45,6 +45,18 @@ VISIBLE = 0.05
 SIZES = {NO_GAIN: -math.inf, MODERATE: 0.0, CLEAR: VISIBLE, BIG: 0.25}
 """What the lower end of a gain's interval must exceed for the paper's words. With ten seeds, none of which gets there
 without CE, a moderate gain takes four with it, a clear one five and a big one seven."""
+
+
+FEWEST_SEEDS = 5
+"""With fewer, intervals of a difference hold nearly everything, and verdicts say little."""
+
+
+def few_seeds(seeds: int) -> str:
+    """A word of warning about verdicts from so few seeds."""
+    return (
+        f"Verdicts on {counted(seeds, 'seed')} say little: intervals of a difference hold nearly everything. The paper "
+        "has ten (--seeds 10)."
+    )
 
 
 class Spread(NamedTuple):
@@ -93,11 +105,19 @@ class Finding(NamedTuple):
     @property
     def sentence(self) -> str:
         """What was found, in words."""
+        found = size_of(self.gain)
+        if self.paper == found == NO_GAIN and not self.means_are_close:
+            found = f"{self.with_ce - self.without_ce:+.0%}, where the paper's means agree"
         return (
             f"{self.without_ce:.0%} without and {self.with_ce:.0%} with CE after {PAPER_EPISODES:,} episodes "
-            f"({size_of(self.gain)}: {self.gain[0]:+.2f} to {self.gain[1]:+.2f}); "
+            f"({found}: {self.gain[0]:+.2f} to {self.gain[1]:+.2f}); "
             f"{self.end_without_ce:.0%} and {self.end_with_ce:.0%} at the end"
         )
+
+    @property
+    def means_are_close(self) -> bool:
+        """Whether no reader of the paper's plots would tell the two means apart."""
+        return abs(self.with_ce - self.without_ce) <= VISIBLE
 
 
 class ExperimentResults:

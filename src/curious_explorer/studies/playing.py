@@ -19,7 +19,7 @@ from curious_explorer.studies.solve_files import SETTINGS_FILE as SOLVE_FILE
 from curious_explorer.studies.solve_files import chosen_agent, kept_stages, open_agent, solve_folder
 from curious_explorer.studies.solving_layouts import layouts_agent, layouts_summary
 from curious_explorer.studies.video_file import video_file
-from curious_explorer.validation import check_count
+from curious_explorer.validation import check_count, check_seed
 
 FRAMES_A_SECOND = 15
 MOST_FRAMES = 2_000
@@ -75,7 +75,13 @@ def draws_pictures(folder: str | Path) -> bool:
 
 
 def play(
-    folder: str | Path, *, episodes: int = 5, seed: int = 0, video: str | Path | None = None, which: str = "best"
+    folder: str | Path,
+    *,
+    episodes: int = 5,
+    seed: int = 0,
+    video: str | Path | None = None,
+    which: str = "best",
+    deterministic: bool | None = None,
 ) -> Played:
     """Play a run's agent from the environment's own start; with ``video``, film it.
 
@@ -85,9 +91,11 @@ def play(
         seed: of the first episode.
         video: a file that ends in ``.mp4``.
         which: see `load_policy`.
+        deterministic: see `load_policy`.
     """
     check_count(episodes, "episodes", least=1)
-    agent = load_policy(folder, which, seed=seed)
+    check_seed(seed)
+    agent = load_policy(folder, which, deterministic=deterministic, seed=seed)
     if video is None:
         env = environment_of(folder)
         try:

@@ -197,6 +197,11 @@ def safe_name(text: str) -> str:
     return f"{harmless or 'name'}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things in words: 1 seed, 2 seeds."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def finite_number(value: object, name: str) -> float:
     """A number that was read from a file."""
     if type(value) not in (int, float) or not abs(value) < float("inf"):  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from gymnasium import spaces
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.agents import LONGEST_EPISODE
 from curious_explorer.gym.cells import Env
+from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.network_inputs import parts_of
 from curious_explorer.gym.time_limits import time_limit_of
 
@@ -73,7 +74,7 @@ class TaskLook:
 
 def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_change: bool) -> TaskLook:
     """Look for so many steps."""
-    env = make()
+    env = CheckedEnv(make())
     env.action_space.seed(seed)
     choices = ActionSet.of(env.action_space).choices
     generator = np.random.default_rng(seed)
@@ -125,7 +126,7 @@ def layouts_change(make: Callable[[], Env]) -> bool:
     A single number is a state by itself, and numbers that vary are starts; a layout shows where an observation of
     whole numbers begins otherwise nearly every time. An environment that keeps its ``grid`` is asked for that, too.
     """
-    env = make()
+    env = CheckedEnv(make())
     symbols = [part for part in parts_of(env.observation_space) if _is_symbolic(part.space)]
     whole = isinstance(env.observation_space, spaces.Discrete) or not symbols
     seen = set()

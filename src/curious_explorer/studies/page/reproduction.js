@@ -4,7 +4,7 @@
   const data = page.data.reproduction;
   const picker = byId("experiment"), slider = byId("round"), play = byId("play"), words = byId("round-words");
   const SVG = "http://www.w3.org/2000/svg";
-  const RADIUS = 0.31, BEND = 0.14, SECOND = 1000;
+  const RADIUS = 0.31, BEND = 0.14, SECOND = 1000, LONGEST_INSIDE = 5;
   let experiment = data.experiments[0], timer = null, shown = null;
 
   const make = (name, attributes, parent) => {
@@ -47,9 +47,11 @@
       make("title", {}, group);
       make("circle", { cx: xs[s], cy: ys[s], r: RADIUS, class: "state" }, group);
       if (experiment.terminal[s]) make("circle", { cx: xs[s], cy: ys[s], r: 1.2 * RADIUS, class: "ring" }, group);
-      const text = make("text", { x: xs[s], y: ys[s] + 0.08 }, group);
+      // A name that would be too small to read within the circle stands below it.
+      const inside = name.length <= LONGEST_INSIDE;
+      const text = make("text", { x: xs[s], y: ys[s] + (inside ? 0.08 : 0.62), class: inside ? "" : "below" }, group);
       text.textContent = name;
-      if (name.length > 3) text.style.fontSize = `${Math.max(0.09, 0.85 / name.length)}px`;
+      if (inside && name.length > 3) text.style.fontSize = `${0.82 / name.length}px`;
     });
   }
 

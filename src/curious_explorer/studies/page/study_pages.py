@@ -31,6 +31,7 @@ from curious_explorer.studies.page.page_assembly import (
 from curious_explorer.studies.page.run_page import film_of
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import (
+    FEWEST_SEEDS,
     NO_GAIN,
     NOT_REPRODUCED,
     PAST,
@@ -40,9 +41,11 @@ from curious_explorer.studies.paper_results import (
     ExperimentResults,
     Finding,
     Spread,
+    few_seeds,
     size_of,
     with_verdict,
 )
+from curious_explorer.studies.runner import counted
 
 REPRODUCTION_TITLE = "Curious Explorer: the paper's experiments, reproduced"
 REPRODUCTION_LINKS = [("results", "Results"), ("look", "A closer look"), ("samples", "Samples"), ("theory", "Theory")]
@@ -101,7 +104,9 @@ def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
     runs = [run for result in results for run in result.runs]
     samples = sum(run.exploration_samples + run.learning_samples for run in runs)
     steps = f"{samples / 1e6:,.0f} million" if samples >= 1e7 else f"{samples:,.0f}"
-    sentences = [f"{len(results)} experiments, {len(runs)} runs, {steps} steps with CE."]
+    sentences = [f"{counted(len(results), 'experiment')}, {counted(len(runs), 'run')}, {steps} steps with CE."]
+    if (seeds := len(results[0].runs)) < FEWEST_SEEDS:
+        sentences.append(few_seeds(seeds))
     if judged := sum(map(len, titles.values())):
         sentences.append(f"Of the paper's {judged} findings here, {len(titles[REPRODUCED])} are reproduced.")
     if titles[PAST]:
@@ -253,8 +258,9 @@ def comparison_lead(results: ComparisonResults) -> str:
     samples = sum(map(results.used, results.methods))
     reliable = [name for name in results.methods if aggregate[name]["reached_target"] == 1.0]
     sentences = [
-        f"{len(results.methods)} methods, {len(results.budgets)} environments, {seeds} seeds: {runs:,} runs and "
-        f"{samples / 1e6:,.1f} million steps, at equal budgets on each environment."
+        f"{counted(len(results.methods), 'method')}, {counted(len(results.budgets), 'environment')}, "
+        f"{counted(seeds, 'seed')}: {counted(runs, 'run')} and {samples / 1e6:,.1f} million steps, at equal budgets on "
+        "each environment."
     ]
     if reliable and len(reliable) < len(results.methods):
         sentences.append(f"{TARGET:.0%} of the best {quantity} was reached in every run by {', '.join(reliable)}.")
