@@ -61,6 +61,7 @@ def test_every_command_that_is_printed_runs(words, tmp_path):
                 call(*following, "--episodes", "1")
                 call(*following, "--episodes", "1", "--stochastic")
             kept = json.loads((tmp_path / "trained" / "training.json").read_text())
+            assert "finished before" in call(*command, *smaller)
             assert kept["settings"]["layout"] == (3 if "--layout" in words else None), (
                 "the explored layout is trained in"
             )

@@ -130,6 +130,8 @@ def test_from_the_command_line(tmp_path):
     result = CliRunner().invoke(app, [*words, "--workers", "1", "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert result.exit_code == 0
     assert "Mean return of an episode" in result.output
+    again = CliRunner().invoke(app, [*words, "--resume", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert "nothing was done again" in " ".join(again.output.split())
     listed = CliRunner().invoke(app, ["compare", "--list"]).output
     assert all(name in listed for name in TASK_METHODS)
 

@@ -237,7 +237,7 @@ def train(
     from curious_explorer.gym.cell_names import named_function
     from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.resets.starts import ADAPTIVE, MIXTURE, can_move
-    from curious_explorer.sb3.training import check_fits, train_into
+    from curious_explorer.sb3.training import check_fits, train_into, trained_samples
     from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
     from curious_explorer.settings_description import make_folder
     from curious_explorer.studies.exploration_study import layout_explored, reset_model_folder
@@ -303,6 +303,8 @@ def train(
             fields["worth"] = f"{event.numbers['evaluation/mean_return']:.3g}"
         line.update(completed=event.samples, **fields)
 
+    finished = trained_samples(out) >= samples
+
     with (
         interruptible(console, out),
         writers(None, wandb, asdict(asked)) as logs,  # TensorBoard's is the algorithm's own, which knows more
@@ -314,6 +316,8 @@ def train(
         [each.samples for each in training.evaluations], [each.mean_return for each in training.evaluations], title
     )
     picture, _ = save_figure(drawn, out / "evaluations")
+    if finished:
+        console.print("It was finished before: nothing was done again. A larger --samples goes on.")
     _show_training(console, training, out, deterministic)
     best = max(each.mean_return for each in training.evaluations)
     facts = {

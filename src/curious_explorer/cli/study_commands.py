@@ -39,6 +39,7 @@ ENVIRONMENTS_HELP = (
     "Separated by commas; dcl/20@4000000 has a budget of its own. Tables of transitions, or any Gymnasium ids."
 )
 FIRST_TIME = "The first run ever compiles for about a minute."
+NOTHING_DONE = "Everything was there already; nothing was done again. Another --out starts afresh."
 WITH_RESUME = "the same command with --resume does the rest"
 DONE = "{task.completed}/{task.total}"
 
@@ -147,7 +148,7 @@ def _show_reproduction(console: Console, result: Reproduction) -> None:
         parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in result.seconds.items())
         console.print(f"{sum(result.seconds.values()):.1f} s: {parts}.")
     else:
-        console.print("Everything was there already; nothing was done again. Another --out starts afresh.")
+        console.print(NOTHING_DONE)
     say(console, f"Page: {result.folder / 'report.html'}")
     say(
         console, f"Data: {result.folder / 'summary.json'}; beside it results.csv, curves.csv, figures/, exploration.mp4"
@@ -201,12 +202,18 @@ def compare(
         markup=False,
     )
 
+    done = 0
+
     def on_run(run: ComparisonRun, was_there: bool) -> None:
+        nonlocal done
+        done += not was_there
         line.update(advance=1, description="from disk" if was_there else f"{run.job.method} on {run.job.environment}")
 
     with interruptible(console, out, WITH_RESUME), ProgressLine(console, ("{task.description}", DONE), many) as line:
         results = compare(comparison, out, resume=resume, executor=chosen, on_run=on_run)
     _show_comparison(console, results)
+    if done == 0:
+        console.print(NOTHING_DONE)
     if (out / PAGE).exists():
         say(console, f"Page: {out / PAGE}")
     else:

@@ -259,6 +259,13 @@ def load_trained(
     return learner.agent(seed, deterministic), settings
 
 
+def trained_samples(folder: str | Path) -> int:
+    """How many samples of a training in a folder are done; 0 where there is none."""
+    path = Path(folder)
+    saved = load_progress(path) if training_folder(path).claimed else None
+    return 0 if saved is None else saved[1][-1].samples
+
+
 def check_fits(env: Env, reset_model: ResetModel | None) -> None:
     """Refuse an environment that the reset model was not made for; closes it."""
     try:

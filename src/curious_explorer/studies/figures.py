@@ -101,12 +101,14 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
     seen after each round is drawn, or where there are no rounds, how evenly visits are spread.
     """
     visited = exploration.total_visited / max(1, len(exploration.rounds))
+    from matplotlib.ticker import NullFormatter
+
     edges = _edges(discretisation.cells.description())
     known = len(discretisation.cells.discovered()) or discretisation.cells.count
     is_map = edges is not None and len(edges) == 2
     if not is_map and isinstance(exploration.model, GrowingModel) and 1 < len(exploration.model) <= MOST_NODES:
         figure = _draw_cell_graph(exploration.model)
-        figure.axes[0].set_title(f"{discretisation.environment}: {len(exploration.model)} cells visited", fontsize=9)
+        figure.axes[0].set_title(f"{discretisation.environment}: {len(exploration.model):,} cells visited", fontsize=9)
         return figure
     figure = new_figure(0.62 * PAGE_WIDTH if is_map else PAGE_WIDTH, 0.55 * PAGE_WIDTH if is_map else 2.6)
     ax = figure.add_subplot()
@@ -119,6 +121,7 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
         elif not exploration.rounds:
             ax.plot(-np.sort(-visited[visited > 0.0]), color=WITH_CE)
             ax.set_yscale("log")
+            ax.yaxis.set_minor_formatter(NullFormatter())  # a range of less than ten would name every tick, and large
             names = ("cells seen, most visited first", "share of visits")
         else:
             seen = np.cumsum([round_.visited for round_ in exploration.rounds], axis=0) > 0.0
@@ -127,7 +130,7 @@ def draw_visited_cells(exploration: Exploration, discretisation: Discretisation)
         ax.set_xlabel(names[0], fontsize=8)
         ax.set_ylabel(names[1], fontsize=8)
         quiet(ax)
-    ax.set_title(f"{discretisation.environment}: {int((visited > 0.0).sum())} of {known} cells visited", fontsize=9)
+    ax.set_title(f"{discretisation.environment}: {int((visited > 0.0).sum()):,} of {known:,} cells visited", fontsize=9)
     return figure
 
 

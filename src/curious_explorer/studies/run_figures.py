@@ -70,7 +70,7 @@ def draw_between(model: GrowingModel) -> Figure:
         places = np.flatnonzero(pays & (away >= 0))
         ax.scatter(away[places], to_reward[places], marker="*", s=70, color=WITHOUT_CE, label="pays the reward")
     if not known.all():
-        ax.text(0.99, 0.985, "no way to a reward known", ha="right", va="top", fontsize=7, transform=ax.transAxes)
+        ax.set_title("above: cells from which no way to a reward is known", fontsize=7, loc="right")
     ax.set_xlabel("steps from the start, by ways that were seen", fontsize=8)
     ax.set_ylabel("steps to the reward", fontsize=8)
     bar = figure.colorbar(points, ax=ax)
