@@ -91,7 +91,7 @@ class Frontier:
     discount: float = 0.99
     """The discount of values with bonuses; how far such a plan looks ahead."""
     backups: int = 10
-    """How many states are backed up for each step under noise. MountainCar's goal takes as many samples with 5 and 20."""
+    """How many states are backed up for a step under noise. MountainCar's goal takes as many samples with 5 or 20."""
     hold: int = 50
     """For how many steps values are held under noise. Planned anew at every step the agent dithers: MountainCar's goal
     then takes 9,700 samples (median of 16 seeds, at most 22,200); held for 50 steps 6,700 (14,400), for 100 steps 7,200

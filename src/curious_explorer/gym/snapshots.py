@@ -111,20 +111,24 @@ def _seed_all(generators: list[Any], seed: int) -> None:
 
 
 class AtariSimulator:
-    """The Arcade Learning Environment, which saves its own state; its random numbers go on and are not seeded."""
+    """The Arcade Learning Environment, which saves its own state.
+
+    The console's own random numbers go on and are not seeded; those of the environment, which wrappers use, are.
+    """
 
     def __init__(self, base: Any, wrappers: PythonSimulator) -> None:
         self._base, self._wrappers = base, wrappers
 
-    def save(self) -> tuple[Any, Any, Any]:
-        """The state with and without its random numbers, and the wrappers'."""
-        clone = self._base.clone_state
-        return clone(include_rng=True), clone(include_rng=False), self._wrappers.save()
+    def save(self) -> tuple[Any, Any, Any, Any]:
+        """The state with and without its random numbers, those of the environment, and the wrappers'."""
+        clone, generator = self._base.clone_state, copy.deepcopy(self._base.np_random)
+        return clone(include_rng=True), clone(include_rng=False), generator, self._wrappers.save()
 
-    def restore(self, saved: tuple[Any, Any, Any], seed: int | None) -> None:
+    def restore(self, saved: tuple[Any, Any, Any, Any], seed: int | None) -> None:
         """Go back to one of them."""
-        exact, without_random_numbers, wrappers = saved
+        exact, without_random_numbers, generator, wrappers = saved
         self._base.restore_state(exact if seed is None else without_random_numbers)
+        self._base.np_random = copy.deepcopy(generator) if seed is None else np.random.default_rng(seed)
         self._wrappers.restore(wrappers, seed)
 
 
@@ -134,8 +138,8 @@ MUJOCO_OBJECTS = frozenset({"data", "model", "mujoco_renderer"})
 class MujocoSimulator:
     """MuJoCo: every array of numbers of its data; other attributes are copied.
 
-    Positions and velocities would do for what comes next. But environments read what was computed from those of the step
-    before (where a body was, for a reward of how far it has come), and that is restored, too.
+    Positions and velocities would do for what comes next. But environments read what was computed from those of the
+    step before (where a body was, for a reward of how far it has come), and that is restored, too.
     """
 
     def __init__(self, base: Any, attributes: PythonSimulator) -> None:
