@@ -93,3 +93,31 @@ def test_the_same_seed_gives_the_same_policy():
 def test_given_updates_are_kept_to():
     result = TRPO(updates=7, episodes=11)(TabularWorld(crossroad_traps(3)), None, gamma=0.9)
     assert result.curve.episodes.tolist() == [11 * n for n in range(1, 8)]
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+@pytest.mark.parametrize("scale", [0.001, 1.0])
+def test_rewards_of_any_size_are_learned(optimizer, scale):
+    mdp = combination_lock(5)
+    mdp = mdp.with_rewards(scale * mdp.rewards)
+    best = mdp.start @ solve(mdp, gamma=0.95).values
+    world = TabularWorld(mdp, seed=1)
+    exploration = explore(world, optimizer(), gamma=0.95, progress=False)
+    learned = improve(world, optimizer(), exploration.reset_model, gamma=0.95, evaluation_episodes=0)
+    assert mdp.start @ evaluate(mdp, learned.policy, gamma=0.95) >= 0.95 * best
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+def test_where_episodes_are_short_and_gamma_large_half_of_them_begin_elsewhere(optimizer):
+    """Nine in ten roll-ins end at the bottom of the sea; rho must not take the place of those that are drawn again."""
+    mdp = deep_sea(12)
+    best = mdp.start @ solve(mdp, gamma=0.99).values
+    world = TabularWorld(mdp, seed=3)
+    exploration = explore(world, optimizer(), gamma=0.99, progress=False)
+    learned = improve(world, optimizer(), exploration.reset_model, gamma=0.99, evaluation_episodes=0)
+    assert mdp.start @ evaluate(mdp, learned.policy, gamma=0.99) >= 0.95 * best
+
+
+def test_all_steps_stay_within_fifty_million_with_the_evaluations_at_the_end():
+    margin = 50_000_000 - annealed.MOST_STEPS
+    assert margin > 2 * annealed.MOST_EVALUATION_STEPS  # and a batch of 20,000 episodes of about 40 steps

@@ -5,7 +5,7 @@ import pytest
 from random_mdps import random_mdp
 
 from curious_explorer import FiniteMDP, ModelBased, OffPolicy, TabularWorld, evaluate, explore, improve, solve
-from curious_explorer.environments import combination_lock, crossroad_traps
+from curious_explorer.environments import combination_lock, crossroad_traps, garnet, river_swim
 from curious_explorer.explorers.checkpoint import Remembers
 from curious_explorer.worlds.world import Reward, TransitionCounts
 
@@ -54,13 +54,33 @@ def test_it_is_near_optimal_in_random_mdps(seed):
     assert share_of_optimum(mdp, result.policy, 0.9) >= 0.95
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "make", [lambda seed: river_swim(20, permute_actions=seed), lambda seed: garnet(50, seed=seed)]
+)
+def test_pairs_are_tried_more_often_where_chance_decides_a_lot(make, seed):
+    mdp = make(seed)
+    world = TabularWorld(mdp, seed=seed)
+    optimizer = ModelBased()
+    exploration = explore(world, optimizer, gamma=GAMMA, progress=False)
+    result = improve(world, optimizer, exploration.reset_model, gamma=GAMMA, evaluation_episodes=0)
+    assert share_of_optimum(mdp, result.policy) >= 0.95
+
+
+def test_a_budget_is_kept_to_the_step_with_the_check_of_the_plan_in_it():
+    mdp = river_swim(6)
+    for budget in (1, 50, 2_000, 20_000):
+        world = TabularWorld(mdp, seed=1)
+        assert ModelBased()(world, None, gamma=GAMMA, budget=budget).samples == world.samples <= budget
+
+
 # Its memory -------------------------------------------------------------------------------------------------------
 
 
 def test_it_stops_as_soon_as_nothing_is_left_to_learn():
     mdp = combination_lock(5)
     world = TabularWorld(mdp)
-    optimizer = ModelBased()
+    optimizer = ModelBased(known_after=3)
     first = optimizer(world, None, gamma=GAMMA, budget=1_000_000)
     assert 0 < first.samples < 20_000
     again = optimizer(world, None, gamma=GAMMA, budget=1_000_000)

@@ -253,3 +253,10 @@ def test_another_process_gets_the_same_numbers():
         "m = dcl(5); print(visit(TabularWorld(m, seed=9), m.uniform_policy(), gamma=0.9, count=5000).tolist())"
     )
     assert run_python(code) == run_python(code)
+
+
+def test_a_mixture_may_begin_at_rho_more_or_less_often():
+    mixture = RollIn.mixture([np.full((3, 2), 0.5)] * 2, 0.7, [0.5, 0.2, 0.3], [(0, 0), (0, 1), (1, 2)])
+    np.testing.assert_allclose(mixture.with_start_share(0.1).weights, [0.1, 0.36, 0.54])
+    np.testing.assert_allclose(mixture.weights, [0.5, 0.2, 0.3])  # which stays as it is
+    assert RollIn.from_start().with_start_share(0.1) is RollIn.from_start()
