@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from strategies import finite_mdps
 
-from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps, garnet
+from curious_explorer.environments import agarwal_chain, combination_lock, crossroad_traps, garnet, river_swim
 from curious_explorer.mdp.drawing import RADIUS, draw_mdp
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.mdp.layout import edges_of, layout_states
@@ -276,3 +276,32 @@ def test_bad_arguments(tmp_path: Path) -> None:
 
 def test_equal_values_can_be_drawn() -> None:
     draw_mdp(crossroad_traps(2), values=np.zeros(3)).figure.canvas.draw()
+
+
+def _labels(ax) -> dict[str, str]:
+    return {text.get_gid(): text.get_text() for text in ax.texts if (text.get_gid() or "").startswith("label-")}
+
+
+def test_small_drawings_say_which_actions_take_an_arrow_and_how_likely() -> None:
+    builder = FiniteMDP.builder()
+    builder.state("foot").action("rest").to("foot")
+    builder.state("foot").action("climb").to("hut", 0.7, reward=1.0).to("foot", 0.3)
+    mdp = builder.terminal("hut").start("foot").build()
+    foot, hut = mdp.state_names.index("foot"), mdp.state_names.index("hut")
+    found = _labels(draw_mdp(mdp))
+    assert found == {f"label-{foot}-{foot}": "rest\nclimb 0.3", f"label-{foot}-{hut}": "climb 0.7"}
+    assert not _labels(draw_mdp(mdp, actions=False))
+    assert not _labels(draw_mdp(combination_lock(20))), "no room"
+
+
+@pytest.mark.parametrize("mdp", [crossroad_traps(4), combination_lock(2), river_swim(6)])
+def test_labels_of_arrows_lie_on_no_state_and_on_no_other_label(mdp: FiniteMDP) -> None:
+    ax = draw_mdp(mdp)
+    renderer = FigureCanvasAgg(ax.figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in ax.texts if (text.get_gid() or "").startswith("label-")]
+    assert boxes
+    circles = [patch.get_window_extent(renderer) for patch in ax.patches if str(patch.get_gid()).startswith("state-")]
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+        middle = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
+        assert all(np.hypot(*(middle - circle.get_points().mean(axis=0))) > circle.width / 2 for circle in circles)

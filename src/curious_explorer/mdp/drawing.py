@@ -27,6 +27,7 @@ from matplotlib.textpath import TextPath
 from numpy.typing import ArrayLike
 
 from curious_explorer.arrays import Floats
+from curious_explorer.mdp.arrow_labels import ROOM, Box, arrow_texts, has_room_for_labels, label_arrows
 from curious_explorer.mdp.layout import Edges, edges_of, layout_states
 from curious_explorer.storage import write_atomically
 from curious_explorer.validation import check_finite
@@ -42,6 +43,8 @@ LARGEST_UNIT, SMALLEST_UNIT = 0.8, 0.16
 """Inches between neighbouring layers."""
 MARGIN = (0.95, 0.8)
 """Units around the outermost states."""
+LABELLED_MARGIN = (0.95, 1.1)
+"""The same where arrows have labels, which stand above loops and below arrows that pass around."""
 TITLE_ROOM, BAR_ROOM = 0.3, 0.7
 """Inches beside the drawing for a title and for a colour bar."""
 FLAT = 3.0
@@ -54,6 +57,8 @@ LARGEST_FONT, SMALLEST_FONT = 9.0, 4.5
 """Points. A label that would have to be smaller moves under its state; where even short ones would, there are none."""
 MOST_REWARD_LABELS = 24
 """If there would be more, the colour of the arrows has to say it."""
+Corners = tuple[Floats, Floats]
+"""The lowest and the highest coordinates of a drawing."""
 INK, PAPER = "#1f2933", "#eef2f6"
 PAYS, COSTS = "#c2410c", "#6d28d9"
 
@@ -72,6 +77,7 @@ def draw_mdp(
     path: str | Path | None = None,
     title: str | None = None,
     max_states: int = 2000,
+    actions: bool | None = None,
 ) -> Axes:
     """Draw the graph of an MDP and return the axes.
 
@@ -85,6 +91,8 @@ def draw_mdp(
         positions: where the states are, shape (S, 2), such as `layout_states` returns (computed if None).
         path: also save the figure there; the ending decides the format (png, pdf, svg).
         max_states: refuse larger MDPs, whose drawing would be unreadable.
+        actions: whether to write beside arrows which actions take them and how likely; by default in a figure of its
+            own, where the MDP is small enough for them to be read.
     """
     if mdp.num_states > max_states:
         raise ValueError(
@@ -97,45 +105,53 @@ def draw_mdp(
         if positions is None
         else check_finite(positions, (mdp.num_states, 2), "positions", ("state", "axis"))
     )
+    edges = edges_of(mdp)
+    if actions is None:
+        actions = ax is None and has_room_for_labels(mdp, len(edges.tail))
+    if actions and positions is None:
+        places = places * ROOM
+    corners = _extent(places, LABELLED_MARGIN if actions else MARGIN)
     if path is not None:
         _check_ending(Path(path))
     if ax is None:
-        ax = _new_axes(places, has_bar=shades is not None and colorbar, has_title=title is not None)
-    _prepare(ax, places, title)
+        ax = _new_axes(corners, has_bar=shades is not None and colorbar, has_title=title is not None)
+    _prepare(ax, corners, title)
     unit = _inches_per_unit(ax)
-    _draw_edges(ax, mdp, places, unit)
+    curves = _draw_edges(ax, mdp, edges, places, unit)
+    rewards = _label_rewards(ax, edges, places, unit)
     fills = None
     if shades is not None:
         colours = _mappable(shades, cmap, vmin, vmax)
         fills = np.asarray(colours.to_rgba(shades))
         if colorbar:
-            _draw_bar(ax, places, colours, values_label)
+            _draw_bar(ax, corners, colours, values_label)
     _draw_states(ax, mdp, places, unit, fills)
     _draw_labels(ax, mdp, places, unit, fills)
+    if actions:
+        label_arrows(ax, arrow_texts(mdp), curves, places, OUTER_RING * RADIUS, 1.0 / (72.0 * unit), rewards, _width_of)
     if path is not None:
         _save(ax, Path(path))
     return ax
 
 
-def _extent(places: Floats) -> tuple[Floats, Floats]:
+def _extent(places: Floats, margin: tuple[float, float]) -> Corners:
     """The corners of the drawing, with room for start arrows, loops and labels beside the outermost states."""
-    margin = np.array(MARGIN)
     low: Floats = places.min(axis=0) - margin
     high: Floats = places.max(axis=0) + margin
     return low, high
 
 
-def _is_flat(places: Floats) -> bool:
-    low, high = _extent(places)
+def _is_flat(corners: Corners) -> bool:
+    low, high = corners
     return bool(high[0] - low[0] > FLAT * (high[1] - low[1]))
 
 
-def _new_axes(places: Floats, *, has_bar: bool, has_title: bool) -> Axes:
+def _new_axes(corners: Corners, *, has_bar: bool, has_title: bool) -> Axes:
     """Axes on a figure of their own, as large as the drawing needs and a page allows."""
-    low, high = _extent(places)
+    low, high = corners
     width, height = (high - low) * max(SMALLEST_UNIT, min(LARGEST_UNIT, *((PAGE_WIDTH, PAGE_HEIGHT) / (high - low))))
-    right = BAR_ROOM if has_bar and not _is_flat(places) else 0.0
-    below = BAR_ROOM if has_bar and _is_flat(places) else 0.0
+    right = BAR_ROOM if has_bar and not _is_flat(corners) else 0.0
+    below = BAR_ROOM if has_bar and _is_flat(corners) else 0.0
     whole_width = max(2.0, width) + right
     whole_height = height + below + (TITLE_ROOM if has_title else 0.0)
     figure = Figure(figsize=(whole_width, whole_height), dpi=200)
@@ -144,8 +160,8 @@ def _new_axes(places: Floats, *, has_bar: bool, has_title: bool) -> Axes:
     return figure.add_axes(box)
 
 
-def _prepare(ax: Axes, places: Floats, title: str | None) -> None:
-    low, high = _extent(places)
+def _prepare(ax: Axes, corners: Corners, title: str | None) -> None:
+    low, high = corners
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
     ax.set_aspect("equal")
@@ -166,13 +182,13 @@ def _mappable(shades: Floats, cmap: Any, vmin: float | None, vmax: float | None)
     return cm.ScalarMappable(norm, colormaps.get_cmap(cmap))
 
 
-def _draw_bar(ax: Axes, places: Floats, mappable: cm.ScalarMappable, label: str | None) -> None:
+def _draw_bar(ax: Axes, corners: Corners, mappable: cm.ScalarMappable, label: str | None) -> None:
     """A colour bar beside the drawing that says what the colours mean."""
-    low, high = _extent(places)
+    low, high = corners
     width, height = high - low
     unit = _inches_per_unit(ax)
     thickness, gap = 0.1 / unit, 0.02 / unit  # 0.1 inch and little space
-    if _is_flat(places):
+    if _is_flat(corners):
         place, orientation = (0.1, -(thickness + gap) / height, 0.8, thickness / height), "horizontal"
     else:
         place, orientation = (1.0 + gap / width, 0.1, thickness / width, 0.8), "vertical"
@@ -200,9 +216,9 @@ def _save(ax: Axes, path: Path) -> None:
 # Arrows, states and labels ------------------------------------------------------------------------------------------
 
 
-def _draw_edges(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float) -> None:
+def _draw_edges(ax: Axes, mdp: FiniteMDP, edges: Edges, places: Floats, unit: float) -> dict[tuple[int, int], Curve]:
     """Draw an arrow for each two states that can follow each other, and a loop for states that can stay."""
-    edges = edges_of(mdp)
+    curves: dict[tuple[int, int], Curve] = {}
     dearest = float(np.abs(edges.reward).max(initial=0.0))
     rim = np.where(mdp.terminal, OUTER_RING, 1.0) * RADIUS
     for tail, head, probability, reward, has_reverse in zip(*edges, strict=True):
@@ -225,7 +241,8 @@ def _draw_edges(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float) -> None:
             capstyle="butt",
         )
         _add(ax, arrow, f"edge-{tail}-{head}")
-    _label_rewards(ax, edges, places, unit)
+        curves[int(tail), int(head)] = path
+    return curves
 
 
 def _blend(importance: float, colour: str) -> tuple[float, float, float]:
@@ -248,7 +265,7 @@ def _bend(places: Floats, tail: int, head: int, has_reverse: bool) -> float:
     along, aside = others @ step / length, others @ np.array([-step[1], step[0]]) / length
     in_the_way = (np.abs(aside) < 0.8 * RADIUS) & (along > RADIUS) & (along < length - RADIUS)
     if in_the_way.any():
-        return min(0.28, 2.0 / length)  # far enough, and not off the page
+        return min(0.28, 1.5 / length)  # far enough, and not off the page
     return 0.14 if has_reverse else 0.0
 
 
@@ -277,8 +294,11 @@ def _loop(place: Floats, rim: float, *, upwards: bool) -> Curve:
     return Curve(points, [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4])
 
 
-def _label_rewards(ax: Axes, edges: Edges, places: Floats, unit: float) -> None:
-    """Write what arrows pay: once beside a state, if all arrows out of it or all paying ones into it pay the same."""
+def _label_rewards(ax: Axes, edges: Edges, places: Floats, unit: float) -> list[Box]:
+    """Write what arrows pay: once beside a state, if all arrows out of it or all paying ones into it pay the same.
+
+    Returns where.
+    """
     labels: dict[tuple[float, float], float] = {}
     for tail, head, _, reward, _ in zip(*edges, strict=True):
         if reward == 0.0:
@@ -292,13 +312,17 @@ def _label_rewards(ax: Axes, edges: Edges, places: Floats, unit: float) -> None:
             place = 0.6 * places[tail] + 0.4 * places[head]
         labels[float(place[0]), float(place[1])] = float(reward)
     if len(labels) > MOST_REWARD_LABELS:
-        return
+        return []
+    boxes = []
     size = float(np.clip(11.0 * unit, SMALLEST_FONT, 7.5))
     for (x, y), reward in labels.items():
         shown = f"{reward:+.3g}".replace("-", "\N{MINUS SIGN}")
         colour = PAYS if reward > 0.0 else COSTS
         text = ax.text(x, y, shown, fontsize=size, color=colour, ha="left", va="bottom", zorder=5, parse_math=False)
         text.set_bbox({"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})
+        half = 0.5 * _width_of(shown) * size / (72.0 * unit), 0.6 * size / (72.0 * unit)
+        boxes.append(Box(x + half[0], y + half[1], *half))
+    return boxes
 
 
 def _draw_states(ax: Axes, mdp: FiniteMDP, places: Floats, unit: float, fills: Floats | None) -> None:
