@@ -171,18 +171,21 @@ def test_values_are_those_of_value_iteration():
     chances, stops = chances / tries[..., None], stops / tries[..., None]
     earned, worth = (1.0 - gamma) * paid.sum(axis=2) / tries, model.graph.end_paid[: len(model)]
     new, values, known = counts.tries == 0, np.zeros(len(model)), np.zeros(len(model))
-    expected = {name: np.zeros(len(model)) for name in ("novelty", "plan", "hopes")}
     for _ in range(500):
         values = np.where(new, 1.0, (1.0 - gamma) / np.sqrt(tries) + gamma * chances @ values).max(axis=1)
         lowest = min(0.0, known.min())
         known = np.where(new, lowest, earned + gamma * (chances @ known + stops @ worth)).max(axis=1)
     expected = {"novelty": values, "plan": known}
-    hoped = np.zeros(len(model))
+    hoped, end, costs = np.zeros(len(model)), 39, np.array([0.0, 1.0])
     for _ in range(500):
-        mean = chances @ hoped + stops @ worth
-        varies = np.sqrt(np.maximum(chances @ hoped**2 + stops @ worth**2 - mean**2, 0.0) / tries)
-        q = earned + gamma * mean + HOPE * (varies + (known.max() - min(0.0, known.min())) / tries)
-        hoped = np.minimum(np.where(new, known.max(), q).max(axis=1), known.max())
+        ahead = np.where(np.arange(len(model)) == end, 0.5 * (1.0 - gamma) + gamma * worth, gamma * hoped)
+        outcomes = ahead - 0.01 * (1.0 - gamma) * costs[:, None]  # of each action, wherever it leads: (A, M)
+        got = np.einsum("san,an->sa", chances + stops, outcomes)
+        squares = np.einsum("san,an->sa", chances + stops, outcomes**2)
+        varies = np.sqrt(np.maximum(squares - got**2, 0.0) / tries)
+        q = got + HOPE * (varies + (known.max() - min(0.0, known.min())) / tries)
+        most = 2.0 * known.max() - min(0.0, known.min())
+        hoped = np.minimum(np.where(new, known.max(), q).max(axis=1), most)
     expected["hopes"] = hoped
     for table, (name, wanted), most in zip(tables, expected.items(), (1e-6, 1e-3, 3e-3), strict=True):
         np.testing.assert_allclose(table.values[: len(model)], wanted, atol=most * wanted.max(), err_msg=name)

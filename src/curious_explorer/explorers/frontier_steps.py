@@ -50,6 +50,8 @@ TABLES = 3
 NOISY, QUIET, FEWEST_REPEATS = 0.1, 0.03, 20
 """From which share of surprises among repeated tries on values take over, from which on they hand back, and how many
 repeats it takes to tell."""
+SLIGHT = 0.002
+"""Once the world paid anything, a plan may be wrong where there is any noise: values take over from this share on."""
 STRETCHES = (32, 16, 8, 4)
 """Before it stops, an agent repeats every action so many times in a row, shortest stretches first: cells that mix
 states may do the same thing ten times before they do another."""
@@ -164,6 +166,7 @@ def graph_at(given: Integers) -> Graph:
         _float64(given, _GRAPH + 10),
         _int64(given, _GRAPH + 11),
         _int64(given, _GRAPH + 12),
+        _float64(given, _GRAPH + 13),
     )
 
 
@@ -239,7 +242,8 @@ def take_in(given: Integers, following: int, reward: float, end_reward: float, e
     if now[FIRST_REWARD] == NONE and (reward > 0.0 or end_reward > 0.0):
         now[FIRST_REWARD] = now[TAKEN]
     first, settings = now[FIRST_REWARD], agent.settings
-    good = not now[BY_VALUES] or now[CLOSE_NOW] >= CLOSE_IN_A_ROW or now[TAKEN] >= settings[STOP_LATEST]
+    doubtful = now[BY_VALUES] and graph.tally[SURPRISES] > NOISY * graph.tally[REPEATS]
+    good = not doubtful or now[CLOSE_NOW] >= CLOSE_IN_A_ROW or now[TAKEN] >= settings[STOP_LATEST]
     if first != NONE and good and now[TAKEN] >= settings[STOP_FACTOR] * first + settings[STOP_MORE]:
         now[DONE] = 1
     now[TOLD] = add_step(graph, at * now[NUM_ACTIONS] + action, ~following if terminated else following, reward)
@@ -314,14 +318,16 @@ def _plan_ahead(given: Integers) -> int:
     agent, graph = agent_at(given), graph_at(given)
     now, num_actions = agent.now, agent.now[NUM_ACTIONS]
     repeats, surprises = graph.tally[REPEATS], graph.tally[SURPRISES]
+    rewarded = now[FIRST_REWARD] != NONE
     if now[BY_VALUES]:
-        if surprises < QUIET * repeats:
+        if surprises < (0.5 * SLIGHT if rewarded else QUIET) * repeats:
             return int64(TO_WAYS)
         _take_turn(given)
         if now[TURN] != WAYS:
             _act_by_values(given)
             return int64(0)
-    if not now[BY_VALUES] and repeats >= FEWEST_REPEATS and surprises > NOISY * repeats:
+    noisy = surprises > (SLIGHT if rewarded else NOISY) * repeats
+    if not now[BY_VALUES] and repeats >= FEWEST_REPEATS and noisy:
         return int64(TO_VALUES)
     if not _find_way(given):
         if now[BY_VALUES]:

@@ -5,15 +5,17 @@ values normalised, three kinds of values are kept, each in a table of its own:
 
     novelty   Q(s,a) = (1 - gamma) / sqrt(n(s,a))  + gamma E V(s')
     plan      Q(s,a) = (1 - gamma) r(s,a)          + gamma E V(s')
-    hopes     the plan's, and  c (sqrt(Var V(s') / n(s,a)) + (highest - lowest) / n(s,a))
+    hopes     the plan's, and  c (sqrt(Var X / n(s,a)) + (highest - lowest) / n(s,a))
 
-with the mean E and the variance Var over the outcomes that were seen, and V(s) = max_a Q(s,a).
+with the mean E and the variance Var over what was seen, X = (1 - gamma) r + gamma V(s') of one try, and
+V(s) = max_a Q(s,a).
 
 *Novelty* is the bonus of MBIE-EB (Strehl and Littman 2008) and no reward; a pair that was never tried is worth 1. *The
 plan* is what is known to be earned; what was never tried is worth its lowest value. *Hopes* are what may be earned: the
 plan's with a bonus of Bernstein's form (Azar, Osband and Munos 2017, without the logarithms), in units of the plan's
-own values, so that they mean the same for any reward. They are never above the highest value of the plan, which is
-what a pair that was never tried may be worth. Who follows them looks again at what matters for the plan.
+own values, so that they mean the same for any reward. A pair that was never tried may be worth the highest value of the
+plan, and no state more than as far above it as that is above the lowest. Who follows hopes looks again at what matters
+for the plan.
 
 After every step the state that was left is put into each table's queue. Every so many steps, each state in it is backed
 up, and where its value has moved those that lead to it follow; then, because hopes depend on the plan's range, all
@@ -110,22 +112,25 @@ def pair_value(graph: Graph, sweeps: Sweeps, gamma: float, pair: int) -> float:
     terms, values, tries = sweeps.terms, sweeps.values, graph.tries[pair]
     if tries == 0:
         return float(terms[NEW])
-    paid, ahead, squares = 0.0, 0.0, 0.0
+    earns = (1.0 - gamma) * terms[PAYS]
+    value, squares = 0.0, 0.0
     entry = graph.first_outcome[pair]
     while entry != NONE:
-        following = graph.outcome_state[entry]
-        worth = values[following] if following >= 0 else terms[PAYS] * graph.end_paid[~following]
-        paid += graph.outcome_paid[entry]
-        ahead += graph.outcome_times[entry] * worth
-        squares += graph.outcome_times[entry] * worth * worth
+        following, times, paid = (
+            graph.outcome_state[entry],
+            graph.outcome_times[entry],
+            earns * graph.outcome_paid[entry],
+        )
+        ahead = gamma * (values[following] if following >= 0 else terms[PAYS] * graph.end_paid[~following])
+        value += paid + times * ahead
+        squares += earns * earns * graph.outcome_squares[entry] + (2.0 * paid + times * ahead) * ahead
         entry = graph.next_outcome[entry]
-    ahead /= tries
-    value = (1.0 - gamma) * terms[PAYS] * paid / tries + gamma * ahead
+    value /= tries
+    if terms[DOUBT] > 0.0:
+        varies = np.sqrt(max(0.0, squares / tries - value * value) / tries)
+        value += terms[DOUBT] * (varies + (terms[HIGHEST] - terms[LOWEST]) / tries)
     if terms[NOVELTY] > 0.0:
         value += (1.0 - gamma) * terms[NOVELTY] / np.sqrt(tries)
-    if terms[DOUBT] > 0.0:
-        varies = np.sqrt(max(0.0, squares / tries - ahead * ahead) / tries)
-        value += terms[DOUBT] * (varies + (terms[HIGHEST] - terms[LOWEST]) / tries)
     return float(value)
 
 
@@ -186,7 +191,8 @@ def look_at_range(sweeps: Sweeps, states: int) -> None:
 def hope_for(hopes: Sweeps, plan: Sweeps) -> None:
     """Measure hopes in units of the plan's values."""
     hopes.terms[LOWEST:] = plan.terms[LOWEST:]
-    hopes.terms[NEW] = hopes.terms[CAP] = plan.terms[HIGHEST]
+    hopes.terms[NEW] = plan.terms[HIGHEST]
+    hopes.terms[CAP] = 2.0 * plan.terms[HIGHEST] - plan.terms[LOWEST]
 
 
 @compiled

@@ -40,10 +40,17 @@ class Graph(NamedTuple):
     end_paid: Floats  # (S,): what a state in which an episode ended goes on paying
     numbers: Integers  # (S,): the world's numbers of the states
     tally: Integers  # (4,): how many states, outcomes, repeats and surprises there are
+    outcome_squares: Floats  # (E,): the sum of the squares of what it paid
 
 
 _OF_STATES = ("first_into", "start_times", "end_paid", "numbers")
-_NOT_LINKED = ("start_times", "end_paid", "numbers", "tally")  # what does not follow from the outcomes
+_NOT_LINKED = (
+    "start_times",
+    "end_paid",
+    "numbers",
+    "tally",
+    "outcome_squares",
+)  # what does not follow from the outcomes
 STATES, OUTCOMES, REPEATS, SURPRISES = range(4)
 """Places in `Graph.tally`. A repeat is a pair that was tried again, a surprise one that led elsewhere than at first."""
 
@@ -214,13 +221,16 @@ class GrowingModel:
         seen, ended = self.outcomes(), self.ended()
         following = np.where(ended, ~places[seen.next_state], places[seen.next_state])
         pairs = places[seen.state] * self.num_actions + seen.action
-        for pair, state, times, paid in zip(pairs, following, seen.times, seen.reward * seen.times, strict=True):
+        squares = self.graph.outcome_squares[: len(pairs)]
+        paid_in_all = seen.reward * seen.times
+        for pair, state, times, paid, square in zip(pairs, following, seen.times, paid_in_all, squares, strict=True):
             model.make_room()
             add_outcome(model.graph, int(pair), int(state), 0.0)
             entry = find_outcome(model.graph, int(pair), int(state))
             model.graph.tries[pair] += times - 1
             model.graph.outcome_times[entry] += times - 1
             model.graph.outcome_paid[entry] += paid
+            model.graph.outcome_squares[entry] += square
         tried = np.flatnonzero(model.graph.tries)
         first = model.graph.outcome_times[model.graph.first_outcome[tried]]
         model.graph.tally[REPEATS] = (model.graph.tries[tried] - 1).sum()
@@ -243,6 +253,9 @@ class GrowingModel:
         Compiled code follows the links between them, so links that lead out of them are refused, and so are those that
         do not belong to the counts.
         """
+        if "outcome_squares" not in arrays and {"outcome_paid", "outcome_times"} <= arrays.keys():  # of 0.2.0
+            with np.errstate(all="ignore"):
+                arrays = arrays | {"outcome_squares": arrays["outcome_paid"] ** 2 / arrays["outcome_times"]}
         _check_arrays(arrays, num_actions, num_states)
         model = GrowingModel(num_actions)
         states, outcomes = int(arrays["tally"][STATES]), int(arrays["tally"][OUTCOMES])
@@ -269,7 +282,7 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states:
     lengths |= {"tries": met * num_actions, "first_outcome": met * num_actions, "tally": 4}
     for name, array in arrays.items():
         shape = (lengths.get(name, count),)
-        kind = "f" if name in ("outcome_paid", "end_paid") else "i"
+        kind = "f" if name in ("outcome_paid", "outcome_squares", "end_paid") else "i"
         if array.shape != shape or array.dtype.kind != kind:
             raise ValueError(f"the counts have {name} of {array.dtype} and shape {array.shape}, expected {shape}")
     most = np.iinfo(np.int64).max if num_states is None else num_states
@@ -280,7 +293,7 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], num_actions: int, num_states:
     _check_range("outcome_state", arrays["outcome_state"], -met, met)
     _check_range("outcome_times", arrays["outcome_times"], 1, np.iinfo(np.int64).max)
     _check_range("start_times", arrays["start_times"], 0, np.iinfo(np.int64).max)
-    if not (np.isfinite(arrays["outcome_paid"]).all() and np.isfinite(arrays["end_paid"]).all()):
+    if not all(np.isfinite(arrays[name]).all() for name in ("outcome_paid", "outcome_squares", "end_paid")):
         raise ValueError("the counts have rewards that are not finite")
 
 
@@ -303,6 +316,7 @@ def _room_for(states: int, num_actions: int, outcomes: int = 0) -> Graph:
         outcome_state=integers(outcomes),
         outcome_times=integers(outcomes),
         outcome_paid=np.zeros(outcomes),
+        outcome_squares=np.zeros(outcomes),
         next_outcome=integers(outcomes, NONE),
         first_into=integers(states, NONE),
         next_into=integers(outcomes, NONE),
@@ -335,6 +349,7 @@ def add_step(graph: Graph, pair: int, following: int, reward: float) -> bool:
             graph.tries[pair] += 1
             graph.outcome_times[entry] += 1
             graph.outcome_paid[entry] += reward
+            graph.outcome_squares[entry] += reward * reward
             return bool(graph.next_outcome[entry] != NONE)
         graph.tally[SURPRISES] += 1
     add_outcome(graph, pair, following, reward)
@@ -350,12 +365,14 @@ def add_outcome(graph: Graph, pair: int, following: int, reward: float) -> bool:
         if graph.outcome_state[entry] == following:
             graph.outcome_times[entry] += 1
             graph.outcome_paid[entry] += reward
+            graph.outcome_squares[entry] += reward * reward
             return False
         last, entry = entry, graph.next_outcome[entry]
     entry = graph.tally[OUTCOMES]
     graph.tally[OUTCOMES] += 1
     graph.outcome_pair[entry], graph.outcome_state[entry] = pair, following
     graph.outcome_times[entry], graph.outcome_paid[entry] = 1, reward
+    graph.outcome_squares[entry] = reward * reward
     graph.next_outcome[entry] = NONE
     if last == NONE:
         graph.first_outcome[pair] = entry
