@@ -64,14 +64,14 @@ class Disturbance:
         os._exit(STOPPED)
 
 
-def in_process(command: Command, folder: Path, at: int | None = None, kind: str = "killed") -> tuple[int, int]:
-    """Run a command in a forked process: its exit code, and how many operations it came to."""
+def in_process(command: Command, folder: Path, at: int | None = None, kind: str = "killed") -> tuple[int, int, str]:
+    """Run a command in a forked process: its exit code, how many operations it came to, and what it raised."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # no other thread of ours holds a lock here
         child = os.fork()
     if child == 0:
-        code = REFUSED
+        code, raised = REFUSED, ""
         try:
             os.close(reading)
             for stream in (sys.stdout, sys.stderr):
@@ -80,17 +80,17 @@ def in_process(command: Command, folder: Path, at: int | None = None, kind: str 
             sys.addaudithook(disturbance)
             command(folder)
             code = DONE
-        except (OSError, ValueError):
-            pass
+        except BaseException as error:  # whatever it is, it is told by the process that waits for this one
+            raised = f"{type(error).__name__}: {error}"
         finally:
-            if code != STOPPED:
-                os.write(writing, str(disturbance.count).encode())
-                os._exit(code)
+            os.write(writing, f"{disturbance.count} {raised[:500]}".encode())
+            os._exit(code)
     os.close(writing)
     with os.fdopen(reading) as stream:
         counted = stream.read()
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), int(counted or 0)
+    operations, _, raised = counted.partition(" ")
+    return os.waitstatus_to_exitcode(status), int(operations or 0), raised
 
 
 def crash_everywhere(
@@ -102,15 +102,17 @@ def crash_everywhere(
     """
     command(place / "first")  # compiles, and imports, in this process, so that forked ones need not
     whole = files_of(place / "first")
-    code, operations = in_process(command, place / "whole")
-    wrong = [] if code == DONE and files_of(place / "whole") == whole else ["two runs without a crash differ"]
+    code, operations, raised = in_process(command, place / "whole")
+    wrong = [f"without a crash: {raised}"] if code != DONE else []
+    if names := different(files_of(place / "whole"), whole):
+        wrong.append(f"two runs without a crash differ in {', '.join(names)}")
     points = [(kind, at) for kind in kinds for at in range(1, operations + 1)][offset::stride]
     for kind, at in points:
         folder = place / f"{kind}-{at}"
         in_process(command, folder, at, kind)
-        code, _ = in_process(command, folder)
+        code, _, raised = in_process(command, folder)
         if code != DONE:
-            wrong.append(f"{kind} at {at} of {operations}: it could not be resumed")
+            wrong.append(f"{kind} at {at} of {operations}: it could not be resumed: {raised}")
         elif names := different(files_of(folder), whole):
             wrong.append(f"{kind} at {at} of {operations}: other bytes in {', '.join(names)}")
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import functools
 import json
 import multiprocessing
 import os
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,10 +36,13 @@ from benchmarks.fuzz_inputs import Format, Input, damaged, digest, formats, lay_
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "data" / "fuzz"
 LONGEST = 5.0
 MEMORY_FACTOR, MEMORY_MORE = 3, 64 << 20
-PORTION = 50_000
+PORTION = 20_000
 """Inputs of one process."""
 OUTCOMES = ("refused", "same", "valid", "foreign", "silent", "mixed", "hang", "memory", "died")
 FINDINGS = OUTCOMES[3:]
+Tally = Counter[tuple[str, str]]
+"""How many inputs had an outcome, by format and outcome."""
+Findings = list[dict[str, Any]]
 SEED_RANGE = 10**12
 """Numbers of one seed."""
 
@@ -183,8 +187,8 @@ class Portion(NamedTuple):
 
 def work(portion: Portion, at: Any, results: Any) -> None:
     """Read inputs in a process of their own."""
-    tally: Counter[tuple[str, str]] = Counter()
-    found: list[dict[str, Any]] = []
+    tally: Tally = Counter()
+    found: Findings = []
     known = formats(portion.samples, write=False)
     outcomes = read_all(numbered(known, portion.first, portion.inputs, portion.seed), known)
     for number, (given, outcome, words) in enumerate(outcomes, portion.first):
@@ -215,12 +219,17 @@ def corpus(folder: Path = CORPUS) -> list[Input]:
 
 
 def run(
-    inputs: int, seed: int, workers: int, first: int = 0, seconds: float = float("inf")
-) -> tuple[Counter[tuple[str, str]], list[dict[str, Any]]]:
-    """Read so many inputs: how many had each outcome, by format, and what was found."""
+    inputs: int,
+    seed: int,
+    workers: int,
+    first: int = 0,
+    seconds: float = float("inf"),
+    keep: Callable[[Tally, Findings], None] = lambda tally, found: None,
+) -> tuple[Tally, Findings]:
+    """Read so many inputs: how many had each outcome, by format, and what was found; told after every portion, too."""
     context = multiprocessing.get_context("spawn")
-    tally: Counter[tuple[str, str]] = Counter()
-    found: list[dict[str, Any]] = []
+    tally: Tally = Counter()
+    found: Findings = []
     running: list[tuple[Any, Any, Any, Portion]] = []
     with tempfile.TemporaryDirectory() as samples:
         formats(Path(samples))
@@ -254,11 +263,12 @@ def run(
                     if rest > 0:
                         left.insert(0, portion._replace(first=at.value + 1, inputs=rest))
                 process.join()
+                keep(tally, found)
             time.sleep(0.05)
     return tally, found
 
 
-def table(tally: Counter[tuple[str, str]]) -> str:
+def table(tally: Tally) -> str:
     """The counts, a line for each format."""
     names = sorted({name for name, _ in tally})
     rows = [(name, [tally[name, outcome] for outcome in OUTCOMES]) for name in names]
@@ -267,17 +277,17 @@ def table(tally: Counter[tuple[str, str]]) -> str:
     return "\n".join([head, *(f"{name:22}" + "".join(f"{count:>10,}" for count in counts) for name, counts in rows)])
 
 
-def write_report(path: Path, tally: Counter[tuple[str, str]], found: list[dict[str, Any]]) -> None:
+def write_report(path: Path, tally: Tally, found: Findings) -> None:
     """Keep counts and findings as JSON."""
     counts = [[name, outcome, count] for (name, outcome), count in sorted(tally.items())]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"counts": counts, "findings": found}, indent=1) + "\n")
 
 
-def add_reports(paths: Iterable[Path]) -> tuple[Counter[tuple[str, str]], list[dict[str, Any]]]:
+def add_reports(paths: Iterable[Path]) -> tuple[Tally, Findings]:
     """What several runs came to."""
-    tally: Counter[tuple[str, str]] = Counter()
-    found: list[dict[str, Any]] = []
+    tally: Tally = Counter()
+    found: Findings = []
     for path in paths:
         report = json.loads(path.read_text())
         tally.update({(name, outcome): count for name, outcome, count in report["counts"]})
@@ -300,12 +310,12 @@ def main() -> None:
     if options.reports:
         tally, found = add_reports(options.reports)
     else:
-        tally, found = run(options.inputs, options.seed, options.workers, options.first, options.seconds)
+        path = options.report
+        keep = functools.partial(write_report, path) if path is not None else (lambda tally, found: None)
+        tally, found = run(options.inputs, options.seed, options.workers, options.first, options.seconds, keep)
         seconds = time.perf_counter() - began
         print(f"{sum(tally.values()):,} inputs from {options.first:,} on, seed {options.seed}, in {seconds:,.0f} s")
     print(table(tally))
-    if options.report is not None:
-        write_report(options.report, tally, found)
     options.corpus.mkdir(parents=True, exist_ok=True)
     for each in found:
         print(f"{each['outcome']}: input {each['number']}, {each.get('format')}, {each.get('how')}: {each['words']}")

@@ -29,6 +29,8 @@ from curious_explorer.worlds.world import World, nowhere_to_start
 
 Prefer = Callable[[int, list[int]], list[int]]
 """Given a state of the world and the actions that are worth most to try there, those of them to try first."""
+STEPS_AT_ONCE = 1_000_000
+"""So many steps a compiled call takes at most, so that Ctrl-C need not wait long."""
 REFIT_AFTER = 1_000
 """Samples after which the world is asked whether its states will do, for the first time; then whenever they doubled."""
 TOO_MANY_NEW = 0.9
@@ -234,7 +236,7 @@ class FrontierRun:
                 self._refit_at = next_refit(self.taken)
                 if not self._refit(exhausted=False) and first:
                     self._look_at_cells()
-            stop = min(until, self._refit_at)
+            stop = min(until, self._refit_at, self.taken + STEPS_AT_ONCE)
             if self._compiled is not None:
                 self._advance_compiled(stop)
             else:

@@ -216,6 +216,7 @@ def episode_statistics(
     horizon: int,
     most_steps: int,
     key: np.uint64,
+    first: int,
     policy: Floats,
     rewards: Floats,
     critic: Floats,
@@ -233,8 +234,9 @@ def episode_statistics(
 ) -> tuple[int, int, int]:
     """Run one episode for each place of ``returns`` and add up its statistics.
 
-    Each episode rolls in, again and again until it stands in a state that is not terminal, then follows the policy
-    until a terminal state, ``horizon`` steps, or the end of the budget ``most_steps``, which counts every step of both.
+    The episodes are those from number ``first`` on, each with random numbers of its own. Each rolls in, again and again
+    until it stands in a state that is not terminal, then follows the policy until a terminal state, ``horizon`` steps,
+    or the end of the budget ``most_steps``, which counts every step of both.
     ``thresholds`` are the policy's. From ``policy`` to ``occupancy`` see `CreditTables` (one by one here: a tuple costs
     two microseconds a call). ``entry_counts`` counts transitions unless it is empty.
 
@@ -246,7 +248,7 @@ def episode_statistics(
     earned = np.empty(horizon)
     taken = int64(0)
     for episode in range(len(returns)):
-        counter = walk_key(key, episode)
+        counter = walk_key(key, first + episode)
         state = int64(-1)
         attempts = 0
         while state < 0:

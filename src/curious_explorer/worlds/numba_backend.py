@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import attrgetter
+from threading import Event
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.validation import check_policy
 from curious_explorer.worlds import alias_tables as tables
 from curious_explorer.worlds.alias_tables import AliasTable, Dynamics
-from curious_explorer.worlds.episode_kernels import episode_statistics, walk_by_steps
+from curious_explorer.worlds.episode_kernels import FINISHED, episode_statistics, walk_by_steps
 from curious_explorer.worlds.episodes import EpisodeStatistics
 from curious_explorer.worlds.roll_in import NO_GOAL, RollIn
 from curious_explorer.worlds.targets import Targets
@@ -37,6 +38,9 @@ STEPS_PER_ENTRY_IN_CACHE, STEPS_PER_ENTRY_BEYOND = 4.0, 0.25
 break even at 4; past the cache the prefetching walk gains so much more that a quarter of a step is enough)."""
 ENTRY_BYTES = 16
 NO_LIMIT = 1 << 62
+STEPS_AT_ONCE = 1 << 26
+"""About so many steps a compiled call takes, some tenths of a second, so that Ctrl-C need not wait for millions of
+walks."""
 
 
 def composing_pays(expected_steps: float, count: int, entries: int) -> bool:
@@ -128,13 +132,16 @@ class PreparedRollIn:
         """How much memory its tables take, beside those of its policies."""
         return self.thresholds.nbytes + (0 if self._composed is None else self._composed.words.nbytes)
 
+    @cached_property
+    def expected_steps(self) -> float:
+        """How many steps a walk takes on average if it meets no terminal state."""
+        roll_in = self.roll_in
+        return expected_steps(roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
+
     def pays(self, count: int) -> bool:
         """Whether ``count`` walks go through composed tables; never to chosen states, for which there are none."""
         roll_in = self.roll_in
-        if roll_in.targets is not None:
-            return False
-        steps = expected_steps(roll_in.gammas, roll_in.weights, roll_in.chains, roll_in.tail)
-        return composing_pays(steps, count, self.composed_entries)
+        return roll_in.targets is None and composing_pays(self.expected_steps, count, self.composed_entries)
 
     def composed(self) -> AliasTable:
         """The composed tables of all policies, one after the other."""
@@ -203,12 +210,26 @@ class NumbaBackend:
         """The states in which walks end, and how many steps they took."""
         ends = np.empty(count, dtype=np.int32)
         kernel = self._walker(prepared, count)
+        at_once = max(1, int(STEPS_AT_ONCE / max(1.0, prepared.expected_steps)))
+        interrupted = Event()
+
+        def walks(first: int, stop: int) -> int:
+            steps = 0
+            for begin in range(first, stop, at_once):
+                if interrupted.is_set():
+                    break
+                steps += int(kernel(key, begin, ends[begin : min(begin + at_once, stop)]))
+            return steps
+
         if self._threads == 1 or prepared.roll_in.targets is not None:  # tries are counted, which threads would spoil
-            return ends, int(kernel(key, 0, ends))
+            return ends, walks(0, count)
         cuts = np.linspace(0, count, self._threads + 1).astype(int)
         with ThreadPoolExecutor(self._threads) as pool:
-            parts = [pool.submit(kernel, key, first, ends[first:stop]) for first, stop in pairwise(cuts)]
-        return ends, sum(part.result() for part in parts)
+            parts = [pool.submit(walks, first, stop) for first, stop in pairwise(cuts.tolist())]
+            try:
+                return ends, sum(part.result() for part in parts)
+            finally:
+                interrupted.set()
 
     def count_ends(
         self, prepared: PreparedRollIn, keys: Sequence[np.uint64], portions: Sequence[int]
@@ -263,18 +284,28 @@ class NumbaBackend:
             lengths=np.zeros(episodes, dtype=np.int64),
             samples=0,
         )
-        taken, run, ending = episode_statistics(
-            self._dynamics,
-            prepared.chains,
-            prepared.thresholds,
-            thresholds,
-            reward_mode,
-            horizon,
-            NO_LIMIT if max_samples is None else max_samples,
-            key,
-            *(policy, rewards, critic, gamma, trace, weight_decay, credited),
-            *result[:6],
-            entry_counts,
-        )
-        result = result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=int(taken))
+        most = NO_LIMIT if max_samples is None else max_samples
+        at_once = max(1, int(STEPS_AT_ONCE / (horizon + prepared.expected_steps)))
+        taken = run = 0
+        ending = FINISHED
+        while ending == FINISHED and run < episodes:
+            part = slice(run, run + at_once)
+            steps, finished, ending = episode_statistics(
+                self._dynamics,
+                prepared.chains,
+                prepared.thresholds,
+                thresholds,
+                reward_mode,
+                horizon,
+                most - taken,
+                key,
+                run,
+                *(policy, rewards, critic, gamma, trace, weight_decay, credited),
+                *result[:4],
+                result.returns[part],
+                result.lengths[part],
+                entry_counts,
+            )
+            taken, run = taken + int(steps), run + int(finished)
+        result = result._replace(returns=result.returns[:run], lengths=result.lengths[:run], samples=taken)
         return result, entry_counts, int(ending)
