@@ -32,7 +32,8 @@ def look_at(run: SolveRun) -> TaskLook:
     if "look" not in run.stages:
         steps = run.budget.look
         change = bool(run.stages["layout"]["change"])
-        found = look_at_task(run.make, steps, spawned_seed(settings.seed, 1), layouts_change=change)
+        seed = spawned_seed(settings.seed, 1)
+        found = look_at_task(run.make, steps, seed, layouts_change=change, samples=settings.samples)
         run.keep("look", {"samples": steps, **asdict(found)})
     kept = {name: value for name, value in run.stages["look"].items() if name != "samples"}
     look = TaskLook(**kept)

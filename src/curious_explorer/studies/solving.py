@@ -59,11 +59,15 @@ from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.solve_settings import LEAST_SAMPLES, SolveSettings
 from curious_explorer.studies.solve_stages import explore, look_at, try_plainly
 from curious_explorer.studies.solving_words import SUMMARY_KEYS
+from curious_explorer.studies.task_look import LEAST_LONGEST
 
 __all__ = ["LEAST_SAMPLES", "Progress", "SolveSettings", "Solved", "default_folder", "solve_task"]
 
 LEAST_EPISODES = 20
 """So many episodes of full length must fit, those of evaluations among them."""
+BEGINNING, BEGINNING_EPISODES = 4_400, 6
+"""What it takes to begin: a look, an update of a plain learner, a look for cells, a few steps of exploring; and
+evaluations."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +189,12 @@ def _check(settings: SolveSettings) -> None:
         num_inputs(env.observation_space)
         num_outputs(env.action_space)
         _check_algorithm(settings, env)
-        least = max(LEAST_SAMPLES, LEAST_EPISODES * (time_limit_of(env) or 0))
+        longest = time_limit_of(env) or LEAST_LONGEST
+        least = max(LEAST_EPISODES * longest, BEGINNING + BEGINNING_EPISODES * longest)
         if settings.samples < least:
             raise ValueError(
-                f"samples is {settings.samples:,}, too few for episodes that may last {time_limit_of(env):,} "
-                f"steps; the least is {least:,}, {LEAST_EPISODES} of them"
+                f"samples is {settings.samples:,}, too few to look, to learn and to explore in "
+                f"episodes that may last {longest:,} steps; the least is {least:,}"
             )
         if settings.cells is not None:
             named_cells(settings.cells, env)

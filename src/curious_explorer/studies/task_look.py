@@ -26,8 +26,9 @@ OFTEN = 0.05
 """Where so large a share of steps pays something else than its action usually does, there is a reward nearly
 everywhere."""
 LAYOUT_RESETS = 10
-LASTING, LEAST_LONGEST = 10, 100
-"""Without a time limit, episodes are cut off after so many times what the longest of random actions lasted."""
+LASTING, LEAST_LONGEST, LONGEST_SHARE = 10, 100, 0.01
+"""Without a time limit, episodes are cut off after so many times what the longest of random actions lasted; none takes
+more than a hundredth of all samples, if that is more than the least."""
 SAME = 1e-6
 """Rewards that differ by less than this share of the largest are the same."""
 
@@ -72,8 +73,8 @@ class TaskLook:
         return more or (terminated and self.price < 0.0)
 
 
-def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_change: bool) -> TaskLook:
-    """Look for so many steps."""
+def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_change: bool, samples: int) -> TaskLook:
+    """Look for so many steps, of all samples of a run."""
     env = CheckedEnv(make())
     env.action_space.seed(seed)
     choices = ActionSet.of(env.action_space).choices
@@ -93,6 +94,7 @@ def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_chan
         paid[number].append(float(reward))
         episodes[-1].append(float(reward))
     env.close()
+    most = min(LONGEST_EPISODE, int(LONGEST_SHARE * samples))
     largest = max((abs(each) for of_action in paid for each in of_action), default=0.0)
     usual = [float(np.median(each)) for each in paid if each]
     other = sum(
@@ -102,7 +104,7 @@ def look_at_task(make: Callable[[], Env], steps: int, seed: int, *, layouts_chan
         steps=steps,
         episodes=len(episodes),
         time_limit=longest,
-        longest=longest or min(max(LEAST_LONGEST, LASTING * max(map(len, episodes))), LONGEST_EPISODE),
+        longest=longest or max(LEAST_LONGEST, min(LASTING * max(map(len, episodes)), most)),
         threshold=None if threshold is None else float(threshold),
         layouts_change=layouts_change,
         price=max(usual),
