@@ -134,13 +134,13 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
 
         return kept
 
-    for stage in ("look", "plain", "explore"):
+    for stage in ("look", "plain", "explore", "measure", "halving", "learn"):
         monkeypatch.setattr(SolveRun, "keep", stop_after(stage))
         with pytest.raises(KeyboardInterrupt):
-            curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
+            curious_explorer.solve_task("Corridor-v0", samples=9_000, out=tmp_path / "run")
     monkeypatch.setattr(SolveRun, "keep", keep)
-    halves = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "run")
-    whole = curious_explorer.solve_task("Corridor-v0", samples=6_000, out=tmp_path / "whole")
+    halves = curious_explorer.solve_task("Corridor-v0", samples=9_000, out=tmp_path / "run")
+    whole = curious_explorer.solve_task("Corridor-v0", samples=9_000, out=tmp_path / "whole")
     assert halves.summary == whole.summary
 
 
