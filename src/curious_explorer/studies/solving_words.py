@@ -87,7 +87,7 @@ def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> 
     starts = stages.get("learn", {}).get("starts")
     if starts is not None and starts["level"] > 0.0 and starts["farthest"] > 0.0:
         reached = min(1.0, starts["level"] / starts["farthest"])
-        if reached > 0.25:
+        if 0.25 < reached < 1.0:
             return (
                 f"Learned, but not from the start: starts moved back over {reached:.0%} of the way from the reward "
                 f"to the environment's own start; {rate}. {how} More samples would move them on."
