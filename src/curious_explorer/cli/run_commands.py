@@ -151,7 +151,11 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
                 "--optimizer frontier needs no such policies.",
             )
         if explored.given is not None and samples < WELL_BELOW * explored.given:
-            why = exploration.ended or "nothing was left"
+            rounds = len(exploration.rounds)
+            why = exploration.ended or (
+                f"its optimizer was content with fewer in {rounds} rounds; more of them (--rounds {2 * rounds}, in "
+                "another folder) use what is left"
+            )
             console.print(f"It took fewer samples than the {explored.given:,} it was given: {why}.")
     else:
         first = explored.first_reward

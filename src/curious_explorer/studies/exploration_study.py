@@ -30,6 +30,7 @@ from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
 from curious_explorer.gym.cell_names import named_cells, named_function
+from curious_explorer.gym.cells import DiscoveredCells
 from curious_explorer.gym.coded_cells import ROOM
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
@@ -226,8 +227,9 @@ def explore_into(
         learner = Frontier() if by_frontier else make_optimizer(settings.optimizer or "model-based", budget)
         world = open_world(settings)
         kind = world.discretisation.cells.description()["kind"]
+        room = "room for " if isinstance(world.discretisation.cells, DiscoveredCells) else ""
         tell(
-            f"{settings.environment}: stepping in the environment, {world.num_states:,} cells ({kind}), "
+            f"{settings.environment}: stepping in the environment, {room}{world.num_states:,} cells ({kind}), "
             f"{world.num_actions} actions; "
             + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
             + ("" if settings.cells is not None else f"\n{world.describe()}")
