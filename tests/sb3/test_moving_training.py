@@ -63,6 +63,15 @@ def test_a_killed_training_goes_on_where_its_starts_were(tmp_path, resets):
     assert all((tmp_path / "halves" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in names)
 
 
+def test_snapshots_leave_more_samples_to_learn_from(tmp_path, resets):
+    plain = train_into(tmp_path / "plain", settings(warm_start=False), resets)
+    saved = train_into(tmp_path / "saved", settings(warm_start=False, snapshots=True), resets)
+    assert plain.steps_saved == 0
+    assert saved.steps_saved > 0
+    assert saved.samples == plain.samples == 3_000
+    assert saved.learning_steps > plain.learning_steps
+
+
 def test_without_a_reward_training_goes_on_from_spread_starts(tmp_path):
     world = GymWorld(SEA, seed=0)
     model = Frontier().explore(world, gamma=0.99, samples=60).reset_model

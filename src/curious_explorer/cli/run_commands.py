@@ -196,6 +196,13 @@ def train(
         bool,
         typer.Option(help="Clone the best known way to the reward into the policy first; its steps are samples, too."),
     ] = True,
+    snapshots: Annotated[
+        bool,
+        typer.Option(
+            "--snapshots",
+            help="Let roll-ins to cells restore saved states of the simulator, which takes no steps; checked first.",
+        ),
+    ] = False,
     algorithm: Annotated[
         str, typer.Option(help="ppo, a2c, trpo, recurrent-ppo, dqn, sac, or a rival: rnd, noveld, counts.")
     ] = "ppo",
@@ -264,6 +271,7 @@ def train(
         layout=layout,
         hyperparameters=hyperparameters(settings or []),
         warm_start=warm_start,
+        snapshots=snapshots,
         starts=starts or (ADAPTIVE if weighting is None else MIXTURE),
     )
     if starts is not None and weighting is not None and starts != MIXTURE:
@@ -359,6 +367,8 @@ def _show_training(console: Console, training: Training, out: Path, deterministi
         f"{training.samples:,} samples: {training.learning_steps:,} of episodes and "
         f"{training.samples - training.learning_steps:,} of roll-ins. Evaluations took {evaluation_steps:,} steps more."
     )
+    if training.steps_saved > 0:
+        say(console, f"Snapshots saved {training.steps_saved:,} steps of roll-ins besides, at least.")
     if (warm := training.warm_start) is not None:
         say(
             console,

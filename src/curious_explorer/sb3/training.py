@@ -84,6 +84,8 @@ class Training(NamedTuple):
     """How far starts moved; None where they do not."""
     warm_start: WarmStart | None = None
     """What was cloned first, if anything was in this call."""
+    steps_saved: int = 0
+    """How many steps of roll-ins were saved in this call by snapshots: what it would have taken besides, at least."""
 
 
 def train_into(
@@ -133,7 +135,8 @@ def train_into(
         finally:
             learner.close()
     progress = None if learner.starts is None else learner.starts.progress
-    return Training(evaluations, learner.meter.taken, learner.learning_steps, policy, progress, warm)
+    saved_steps, taken = learner.steps_saved, learner.meter.taken
+    return Training(evaluations, taken, learner.learning_steps, policy, progress, warm, saved_steps)
 
 
 def _warm_start(learner: Learner, settings: TrainingSettings, reset_model: ResetModel) -> WarmStart | None:

@@ -175,6 +175,7 @@ def make_training_envs(
     perceptron: bool = True,
     normalize: bool = True,
     reward_scale: float = 1.0,
+    snapshots: bool = False,
 ) -> tuple[Any, Sequence[TaskEnv]]:
     """Environments side by side, and those of them that note episodes down.
 
@@ -189,6 +190,7 @@ def make_training_envs(
         perceptron: whether a multilayer perceptron is to see pictures too, however large they are.
         normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
         reward_scale: what a learner sees of a reward is multiplied by this.
+        snapshots: whether roll-ins to chosen cells may restore saved states.
     """
     vectors = require("stable_baselines3.common.vec_env", "sb3")
     tasks: list[TaskEnv] = []
@@ -197,7 +199,7 @@ def make_training_envs(
         env: Env = MeteredEnv(make(), meter)
         if task is not None:
             env = WithoutTimeLimit(env)
-        env = CheckedEnv(env if resets is None else RollInWrapper(env, *resets))
+        env = CheckedEnv(env if resets is None else RollInWrapper(env, *resets, snapshots=snapshots))
         if task is not None:
             env = task(env)
             tasks.append(env)

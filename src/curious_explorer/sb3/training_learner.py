@@ -86,7 +86,9 @@ class Learner:
             perceptron=False,
             normalize=settings.normalize,
             reward_scale=settings.reward_scale,
+            snapshots=settings.snapshots,
         )
+        self._snapshots: list[Any] = envs.get_attr("snapshots") if resets is not None and settings.snapshots else []
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
         self._seeding(settings.seed)
         kind, arguments = settings.algorithm_class(), settings.arguments()
@@ -98,6 +100,11 @@ class Learner:
             self.model.exploration_schedule = self._chance_of_random_actions
         self.normalizer: Any = self.model.get_vec_normalize_env()
         self.model.set_logger(_logger(log_folder))
+
+    @property
+    def steps_saved(self) -> int:
+        """How many steps restores have saved in this process, at least."""
+        return sum(each.steps_saved for each in self._snapshots)
 
     def _policy_class(self) -> Any:
         from curious_explorer.sb3.sb3_rollouts import RolloutPolicy  # it needs Stable-Baselines3

@@ -66,6 +66,9 @@ class TrainingSettings:
     warm_start: bool = True
     """Whether the best known way to the reward is cloned into the policy first, given a reset model with counts; for
     "ppo", "a2c" and "trpo"."""
+    snapshots: bool = False
+    """Whether roll-ins to chosen cells may restore saved states of the environment, given a reset model: they take no
+    steps then (see `gym.snapshots`)."""
     seed: int = 0
     normalize: bool = True
     """Whether observations are shifted and scaled by their running mean and variance."""
