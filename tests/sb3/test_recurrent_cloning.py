@@ -20,7 +20,9 @@ from curious_explorer.sb3.recurrent_cloning import RecurrentCloning, RecurrentTe
 from curious_explorer.studies.unseen_layouts import play_unseen
 
 torch = pytest.importorskip("torch")
-SMALL = RecurrentCloning(width=32, memory=32, walks=32, kept=4, longest=12, batch=16, every=5, most_updates=100)
+SMALL = RecurrentCloning(
+    width=32, memory=32, walks=32, kept=4, longest=12, batch=16, every=5, updates=100, updates_a_layout=0
+)
 
 
 class Hint(gymnasium.Env):
@@ -66,7 +68,7 @@ def explored(count=12, **settings):
 def test_what_was_seen_at_the_start_alone_is_remembered(numbers, tmp_path):
     make, exploration = explored(numbers=numbers)
     assert exploration.summary.found == 12
-    policy = replace(SMALL, most_updates=400, learning_rate=5e-3, dropout=0.0).clone(
+    policy = replace(SMALL, updates=400, learning_rate=5e-3, dropout=0.0).clone(
         exploration.labels, make().observation_space, range(3)
     )
     result = play_unseen(make, policy, range(100, 160), explored=range(12))
@@ -85,7 +87,7 @@ def test_what_was_seen_at_the_start_alone_is_remembered(numbers, tmp_path):
 
 def test_numpy_does_what_pytorch_does():
     make, exploration = explored()
-    policy = RecurrentCloning(width=16, memory=8, most_updates=1).clone(
+    policy = RecurrentCloning(width=16, memory=8, updates=1, updates_a_layout=0).clone(
         exploration.labels, make().observation_space, range(3)
     )
     unit = torch.nn.GRU(16, 8)
@@ -113,7 +115,9 @@ def test_a_network_goes_on_from_another_where_new_symbols_were_seen():
     space = make().observation_space
     short = [each._replace(observations=each.observations) for each in exploration.labels[:4]]
     first = SMALL.clone(short, space, range(3))
-    still = RecurrentCloning(width=32, memory=32, walks=8, longest=12, most_updates=1, learning_rate=0.0)
+    still = RecurrentCloning(
+        width=32, memory=32, walks=8, longest=12, updates=1, updates_a_layout=0, learning_rate=1e-9
+    )
     on = still.clone(exploration.labels, space, range(3), begin=first)
     observation, _ = make().reset(seed=1)
     assert np.allclose(on.look(None, None, observation)[0], first.look(None, None, observation)[0], atol=1e-5)

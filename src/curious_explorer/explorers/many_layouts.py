@@ -174,7 +174,7 @@ class _Schedule:
             if not still_open:
                 break
             still_open.sort(key=lambda each: each.samples // self._even)  # in order within each share
-            for each in self._explore(still_open[: self._settings.at_once]):
+            for each in self._explore(still_open[: self._at_once()]):
                 found[each.layout] = each
             self._tell(list(found.values()))
             rewarded = sum(each.first_reward is not None for each in found.values())
@@ -188,6 +188,11 @@ class _Schedule:
             first_reward=self._first_reward,
             repeatable=repeatable,
         )
+
+    def _at_once(self) -> int:
+        """How many layouts are explored side by side: before the first lesson as few as it takes."""
+        waits = self._settings.teacher is not None and self._guess is None
+        return min(self._settings.at_once, FIRST_LESSON) if waits else self._settings.at_once
 
     def _compare(self, layout: int) -> str | None:
         """What is wrong with two restarts in a layout, if anything is."""

@@ -7,8 +7,8 @@ not: it learns to do what is best on average over what it may be, given all that
 empty, it leaves.
 
 The loss is the negative logarithm of the probability of all best actions together: which of them is taken does not
-matter. What is handed out are the weights with the largest share of best actions in the network's own walks in layouts
-that are held out.
+matter. No layout is held out to tell when to stop: from 16 layouts of MultiRoom-N4 a network solved 0.60 of unseen ones
+when weights were chosen on held-out layouts, and 0.83 when it learned from all of them for as long.
 """
 
 from __future__ import annotations
@@ -41,34 +41,30 @@ class RecurrentCloning:
     """From how many such times episodes are learned."""
     longest: int = 160
     """Steps of an episode."""
-    noise: float = 0.1
+    noise: float = 0.2
     """How often an action is drawn evenly, so that there are labels off the way."""
     batch: int = 48
     """Episodes of an update."""
     every: int = 15
     """Updates between two times of walking."""
-    most_updates: int = 900
+    updates: int = 400
+    updates_a_layout: int = 2
+    """More of them, for each layout."""
     learning_rate: float = 1e-3
+    """At first; it falls to zero."""
     weight_decay: float = 1e-2
     dropout: float = 0.2
     sharpness: float = 1.5
     """Of what is handed out, see `RecurrentPolicy`. Actions that are all wrong now and then cost more than one that is
     never drawn: the logarithms of the probabilities are multiplied by so much."""
-    held_out: int = 6
-    """One layout in so many is held out."""
-    look_every: int = 60
-    """Updates between two looks at what is held out."""
-    patience: int = 5
-    """After so many looks without a larger share of best actions learning ends."""
     device: str = "cpu"
     """Where PyTorch learns; what is learned acts by NumPy."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("width", "memory", "walks", "kept", "longest", "batch", "every", "most_updates", "look_every"):
+        for name in ("width", "memory", "walks", "kept", "longest", "batch", "every", "updates"):
             check_count(getattr(self, name), name, least=1)
-        check_count(self.patience, "patience", least=1)
-        check_count(self.held_out, "held_out", least=2)
+        check_count(self.updates_a_layout, "updates_a_layout")
         check_seed(self.seed)
 
     def clone(
@@ -99,21 +95,18 @@ class RecurrentCloning:
             network = _Network(inputs, len(choices), self)
             if begin is not None:
                 network.begin_with(begin)
-            hidden = [each for place, each in enumerate(filled) if place % self.held_out == self.held_out - 1]
-            shown = [each for place, each in enumerate(filled) if place % self.held_out != self.held_out - 1]
-            known = KnownSteps(shown, inputs, network.device)
-            judged = KnownSteps(hidden, inputs, network.device) if hidden else known
-            self._learn(network, known, judged, begin is not None)
+            known = KnownSteps(filled, inputs, network.device)
+            self._learn(network, known, self.updates + self.updates_a_layout * len(filled), begin is not None)
             return RecurrentPolicy(inputs, network.weights(), choices, sharpness=self.sharpness)
 
-    def _learn(self, network: _Network, known: KnownSteps, judged: KnownSteps, able: bool) -> None:
-        """Learn until the share of best actions in the judged layouts has not grown for a while."""
+    def _learn(self, network: _Network, known: KnownSteps, updates: int, able: bool) -> None:
+        """Walk and learn in turns; one that is not yet able walks by the best actions alone at first."""
         import torch
 
         optimiser = torch.optim.AdamW(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 1.0 / updates, updates)
         episodes: list[Walks] = []
-        best, kept, since = -1.0, network.copy(), 0
-        for update in range(self.most_updates):
+        for update in range(updates):
             if update % self.every == 0:
                 network.train(False)
                 half = self.walks // 2
@@ -127,18 +120,7 @@ class RecurrentCloning:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
-            if (update + 1) % self.look_every and update + 1 < self.most_updates:
-                continue
-            network.train(False)
-            with torch.no_grad():
-                share = network.share(judged, judged.walk(self.walks, self.longest, 0.0, network.walking(judged)))
-            network.train(True)
-            since += 1
-            if share > best:
-                best, kept, since = share, network.copy(), 0
-            if since == self.patience:
-                break
-        network.restore(kept)
+            schedule.step()
 
 
 def _batch(episodes: Sequence[Walks], count: int) -> Walks:
@@ -190,16 +172,6 @@ class _Network:
     def train(self, learning: bool) -> None:
         self._modules.train(learning)
 
-    def copy(self) -> list[Any]:
-        return [weight.detach().clone() for weight in self.parameters()]
-
-    def restore(self, kept: list[Any]) -> None:
-        import torch
-
-        with torch.no_grad():
-            for weight, value in zip(self.parameters(), kept, strict=True):
-                weight.copy_(value)
-
     def _seen(self, known: KnownSteps, view: Any, action: Any) -> Any:
         """What enters the memory, by views and the actions that led to them; each view is looked at once."""
         import torch
@@ -217,24 +189,16 @@ class _Network:
         mixed = torch.relu(self._modules["mix"](both))
         return self._modules["choose"](torch.nn.functional.dropout(mixed, drop, learning))
 
-    def _logarithms(self, known: KnownSteps, walks: Walks) -> tuple[Any, Any]:
-        """The logarithm of the probability of all best actions together, and where there are any; shape (T, B)."""
+    def loss(self, known: KnownSteps, walks: Walks) -> Any:
+        """The negative logarithm of the probability of all best actions together."""
         import torch
 
         seen = self._seen(known, known.view[walks.states], walks.actions)
         recalled, _ = self._modules["gru"](seen)
         logs = torch.log_softmax(self._values(seen, recalled), dim=-1)
         best = known.wanted[walks.states] > 0.0
-        return torch.logsumexp(logs.masked_fill(~best, -1e9), dim=-1), walks.alive
-
-    def loss(self, known: KnownSteps, walks: Walks) -> Any:
-        logs, alive = self._logarithms(known, walks)
-        return -(logs * alive).sum() / alive.sum()
-
-    def share(self, known: KnownSteps, walks: Walks) -> float:
-        """The mean probability of the best actions."""
-        logs, alive = self._logarithms(known, walks)
-        return float((logs.exp() * alive).sum() / alive.sum())
+        logs = torch.logsumexp(logs.masked_fill(~best, -1e9), dim=-1)
+        return -(logs * walks.alive).sum() / walks.alive.sum()
 
     def walking(self, known: KnownSteps) -> Any:
         """Who acts in walks, by what it remembers of them."""

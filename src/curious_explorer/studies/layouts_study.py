@@ -210,9 +210,10 @@ class LayoutsStudy:
         from curious_explorer.sb3.recurrent_cloning import RecurrentTeacher
 
         space, choices = self._spaces()
-        lesson = replace(self._cloning(), most_updates=self.lesson_updates)
         if not self._remembers:
+            lesson = replace(self._cloning(), most_updates=self.lesson_updates)
             return CloningTeacher(space, tuple(choices), lesson)
+        lesson = replace(self._cloning(), updates=self.lesson_updates, updates_a_layout=0)
         return RecurrentTeacher(space, choices, lesson, begin=_policy_in(earlier, space))
 
     def _spaces(self) -> tuple[Any, list[Any]]:
