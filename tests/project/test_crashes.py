@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +32,10 @@ def test_a_finished_command_that_is_called_again_changes_no_byte(tmp_path: Path,
     files = files_of(tmp_path)
     command(tmp_path)
     assert files_of(tmp_path) == files
+
+
+def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    for seed in ("1", "2"):  # of the hashes of strings, on which the order of a set depends
+        words = [sys.executable, "-m", "benchmarks.random_kills", "--alone", "explore, steps", str(tmp_path / seed)]
+        subprocess.run(words, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
+    assert files_of(tmp_path / "1") == files_of(tmp_path / "2")

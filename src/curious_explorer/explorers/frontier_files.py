@@ -76,7 +76,7 @@ def claim_folder(
 
 def write_counts(folder: Path, found: FrontierCounts) -> None:
     """Replace what the folder has of this exploration."""
-    header = {name: getattr(found, name) for name in _KEYS - {"num_actions", "parts", "settings"}}
+    header = {name: getattr(found, name) for name in sorted(_KEYS - {"num_actions", "parts", "settings"})}
     parts = None if found.parts is None else [dict(each) for each in found.parts]
     header |= {"num_actions": found.model.num_actions, "parts": parts}
     header["settings"] = exploration_folder(folder).digest()
