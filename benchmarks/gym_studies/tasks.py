@@ -1,7 +1,8 @@
 """The suite: environments with a rare reward, by their Gymnasium ids; no arm is told anything else about them.
 
 Three of them chose the settings of starts and learning (see docs/starts.md) and are marked; the rest is run once with
-what was frozen. MiniGrids have the layout of the run's seed, their own observation and their own time limit.
+what was frozen. MiniGrids have the layout of the run's seed, their own observation and their own time limit, and pay 1
+for success.
 """
 
 from __future__ import annotations
@@ -29,12 +30,27 @@ def _goal_only(name: str = "", **_: Any) -> Env:
     return GoalOnly(gymnasium.make(name, disable_env_checker=True))
 
 
+class Success(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Pays 1 where anything is paid: how MiniGrid pays less for longer ways differs from task to task."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, float(float(reward) > 0.0), terminated, truncated, info
+
+
+def _success(name: str = "", **_: Any) -> Env:
+    import minigrid  # noqa: F401
+
+    return Success(gymnasium.make(f"MiniGrid-{name}", disable_env_checker=True))
+
+
 def _timed(name: str = "", steps: int | None = None, **arguments: Any) -> Env:
     made = gymnasium.make(f"curious_explorer/{name}-v0", disable_env_checker=True, **arguments)
     return TimeLimit(made, arguments["size"] if steps is None else steps)
 
 
 gymnasium.register("studies/MountainCarGoal-v0", _goal_only, kwargs={"name": "MountainCar-v0"})
+gymnasium.register("studies/Grid-v0", _success)
 gymnasium.register("studies/AcrobotGoal-v0", _goal_only, kwargs={"name": "Acrobot-v1"})
 SHUFFLED = {"steps": 40, "depth": 20, "permute_actions": 0}
 gymnasium.register("studies/Lock-v0", _timed, kwargs={"name": "CombinationLock", **SHUFFLED})
@@ -53,11 +69,11 @@ class Task(NamedTuple):
     layouts: bool = False
     """Whether it draws layouts; then a run has the layout of its seed."""
     best: float = 1.0
-    """The return that counts as the best; MiniGrid's falls a little with the length of the way."""
+    """The return that counts as the best; 1 in MiniGrids, which pay 1 for success here."""
 
 
 def _grid(name: str, version: int = 0) -> Task:
-    return Task(f"minigrid:MiniGrid-{name}-v{version}", layouts=True)
+    return Task(f"{HERE}:studies/Grid-v0?name={name}-v{version}", layouts=True)
 
 
 TASKS: dict[str, Task] = {

@@ -116,6 +116,8 @@ class _Walker:
                 "no reward was seen while exploring, so that there is no way to it; explore further"
             )
         self._policy: Floats = ways.policy
+        # Of equally good actions always the same: what is imitated has to be told from observations that look alike.
+        self._order = generator.permutation(ways.policy.shape[1])
         self._place = {int(state): place for place, state in enumerate(met)}
         starts = model.starts[met] / max(int(model.starts.sum()), 1)
         known = (starts > 0) & np.isfinite(ways.distance)
@@ -156,7 +158,7 @@ class _Walker:
         place = self._place.get(state)
         if place is None or not self._policy[place].any():
             return UNADVISED
-        return int(self._random.choice(np.flatnonzero(self._policy[place])))
+        return int(self._order[np.flatnonzero(self._policy[place][self._order])[0]])
 
     def _seen(self, state: int) -> Any:
         seen = self._world.observation()

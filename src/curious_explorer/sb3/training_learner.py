@@ -39,6 +39,8 @@ from curious_explorer.sb3.training_settings import LAST_STRETCH, TrainingSetting
 if TYPE_CHECKING:
     import torch
 
+    from curious_explorer.sb3.reminders import Reminders
+
 State = tuple[dict[str, "torch.Tensor"], dict[str, Any]]
 """Tensors by name, and plain data."""
 LARGEST_RETURN = "largest_return"
@@ -99,6 +101,9 @@ class Learner:
         if settings.algorithm == "dqn":  # chances fall with the samples of all, not with those of one call of `learn`
             self.model.exploration_schedule = self._chance_of_random_actions
         self.normalizer: Any = self.model.get_vec_normalize_env()
+        self.reminded = settings.algorithm == "ppo"
+        """Whether a warm start is to be reminded of."""
+        self.reminders: Reminders | None = None
         self.model.set_logger(_logger(log_folder))
 
     @property
@@ -152,6 +157,9 @@ class Learner:
             self.model.learn(wanted, reset_num_timesteps=False, callback=self._callback)
         except BudgetSpent:
             return False  # what is left does not suffice for an update
+        if self.reminders is not None:
+            self.reminders.remind(self.model, self.normalizer)
+            self.reminders = None if self.reminders.over else self.reminders
         return self.learning_steps - before >= wanted
 
     def network_policy(self) -> NetworkPolicy | None:
@@ -226,6 +234,9 @@ class Learner:
             plain[LARGEST_RETURN] = float(self.model.largest_return)
         if self.starts is not None:
             plain["starts"] = self.starts.state()
+        if self.reminders is not None:
+            kept, plain["reminders"] = self.reminders.state()
+            tensors |= {f"reminders.{name}": tensor for name, tensor in kept.items()}
         return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, plain
 
     def restore(self, state: State) -> None:
@@ -251,6 +262,10 @@ class Learner:
             self.model.largest_return = float(plain[LARGEST_RETURN])
         if self.starts is not None:
             self.starts.restore(plain["starts"])
+        if "reminders" in plain:
+            from curious_explorer.sb3.reminders import Reminders
+
+            self.reminders = Reminders.restored(_named(tensors, "reminders."), plain["reminders"])
         self.model.num_timesteps = int(plain["learning_steps"])
         self.model._n_updates = int(plain["updates"])
         self.meter.taken = int(plain["samples"])

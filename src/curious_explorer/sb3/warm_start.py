@@ -28,7 +28,7 @@ EPISODES, NOISE = 30, 0.1
 """How many episodes, and how often a random action is taken in them where nothing else is random."""
 SHARE = 0.1
 """The most of a training's samples that demonstrations may take."""
-BATCHES, BATCH, LEARNING_RATE = 600, 256, 1e-3
+BATCHES, LEARNING_RATE = 600, 1e-3
 """The most gradient steps, and how large they are."""
 LOOK_EVERY, SURE = 50, 0.02
 """After so many of them each, cloning ends if the advised actions have become as sure as this, in nats."""
@@ -90,46 +90,42 @@ def clone(
     """Teach a learner's policy what demonstrations advise, and its critic what they returned, times the scale.
 
     A share of the actions, ``soft``, is random instead, so that what the plan advises is not the only thing that is
-    ever tried. Returns how often the policy's likeliest action is the advised one then.
+    ever tried. Returns how often the policy's likeliest action is the advised one then. PPO is reminded of it later.
     """
     import torch
+
+    from curious_explorer.sb3.reminders import FIRST, MOST_BYTES, Reminders
 
     model = learner.model
     seen, acted, returned = _examples(found, learner.view, choices, model.gamma)
     if learner.normalizer is not None:
         learner.statistics.update(seen[NUMBERS] if isinstance(seen, dict) else seen)
-        seen = learner.normalizer.normalize_obs(seen)
-    policy = model.policy
-    inputs, targets = policy.obs_to_tensor(seen)[0], torch.as_tensor(reward_scale * returned, dtype=torch.float32)
-    actions = torch.as_tensor(acted)
-    others = torch.as_tensor(np.array([learner.view.action_seen(choice) for choice in choices]))
-    sure = SURE + _entropy(soft, len(choices))
-    generator = np.random.default_rng(seed)
+    others = np.array([learner.view.action_seen(choice) for choice in choices])
+    reminders = Reminders(seen, acted, others, soft, first=FIRST * (1.0 - soft / SOFTNESS))
+    policy, targets = model.policy, torch.as_tensor(reward_scale * returned, dtype=torch.float32)
+    inputs, sure = reminders.inputs(policy, learner.normalizer), SURE + _entropy(soft, len(choices))
     optimizer = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
     policy.set_training_mode(True)
     doubt = 0.0
-    for number in range(1, BATCHES + 1):
-        places = torch.as_tensor(generator.integers(len(actions), size=min(BATCH, len(actions))))
-        batch = {name: part[places] for name, part in inputs.items()} if isinstance(inputs, dict) else inputs[places]
-        cloned = actions[places]
-        if soft > 0.0:
-            drawn = torch.as_tensor(generator.integers(len(choices), size=len(places)))
-            other = torch.as_tensor(generator.random(len(places)) < soft)
-            cloned = torch.where(other.reshape(-1, *[1] * (cloned.ndim - 1)), others[drawn], cloned)
-        values, log_probability, _ = policy.evaluate_actions(batch, cloned)
-        loss = CRITIC_WEIGHT * (values[:, 0] - targets[places]).square().mean() - log_probability.mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        doubt -= float(log_probability.detach().mean())
-        if number % LOOK_EVERY == 0:
-            if doubt < sure * LOOK_EVERY:
-                break
-            doubt = 0.0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for number in range(1, BATCHES + 1):
+            places, batch, cloned = reminders.batch(inputs)
+            values, log_probability, _ = policy.evaluate_actions(batch, cloned)
+            loss = CRITIC_WEIGHT * (values[:, 0] - targets[places]).square().mean() - log_probability.mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            doubt -= float(log_probability.detach().mean())
+            if number % LOOK_EVERY == 0:
+                if doubt < sure * LOOK_EVERY:
+                    break
+                doubt = 0.0
     policy.set_training_mode(False)
     with torch.no_grad():
-        likeliest = policy.get_distribution(inputs).mode()
-    same = likeliest == actions
+        same = policy.get_distribution(inputs).mode() == reminders.advised
+    if learner.reminded and not reminders.over and reminders.bytes <= MOST_BYTES:
+        learner.reminders = reminders
     return float((same if same.ndim == 1 else same.all(dim=1)).float().mean())
 
 
