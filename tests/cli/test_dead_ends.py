@@ -136,3 +136,9 @@ def test_piped_progress_is_lines(monkeypatch, capsys):
         line.update(completed=4)
         line.update(completed=8)
     assert capsys.readouterr().err.splitlines() == ["40%: 4 of 10", "80%: 8 of 10"]
+
+
+def test_rounds_are_told_where_output_is_piped(monkeypatch, tmp_path):
+    monkeypatch.setattr(terminal, "BETWEEN_LINES", 0.0)
+    output = call("explore", "dcl/2", "--rounds", "2", "--samples", "9000", "--out", tmp_path / "run")
+    assert re.search(r"exploring: round 1, [\d,]+ samples", output)

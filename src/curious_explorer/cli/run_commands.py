@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curious_explorer.cli.terminal import (
+    PipedLines,
     ProgressLine,
     TensorBoardOption,
     WandbOption,
@@ -102,8 +103,11 @@ def explore(
             first = event.numbers.get("first_reward")
             reward = "no reward yet" if first is None else f"first reward after {first:,}"
             line.update(completed=event.samples, cells=f"{event.numbers['states']:,}", reward=reward)
+        elif "round" in event.numbers:  # on a terminal, rounds have a bar of their own
+            piped.tell(f"exploring: round {event.numbers['round']:.0f}, {event.samples:,} samples")
 
     line = ProgressLine(Console(stderr=True), texts, samples or STEPPING_SAMPLES, cells="0", reward="")
+    piped = PipedLines(Console(stderr=True))
     with (
         interruptible(console, out),
         writers(tensorboard, wandb, asked) as logs,
@@ -128,8 +132,8 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
     if explored.was_finished:
         console.print("It was finished before: nothing was done again.")
     if not isinstance(world, GymWorld):
-        if explored.picture is not None:
-            say(console, f"Picture: {explored.picture}; report: {out / 'report.html'}")
+        picture = "" if explored.picture is None else f"Picture: {explored.picture}; report: "
+        say(console, f"{picture or 'Report: '}{out / 'report.html'}")
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
         say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
         return

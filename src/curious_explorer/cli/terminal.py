@@ -82,6 +82,19 @@ def chosen_executor(
     return make_executor(name, workers=workers)
 
 
+class PipedLines:
+    """Lines of text every few seconds where output is piped; nothing on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._told = console, time.monotonic()
+
+    def tell(self, text: str) -> None:
+        """Say how far it is, unless that was said a moment ago."""
+        if not self._console.is_terminal and time.monotonic() - self._told >= BETWEEN_LINES:
+            self._told = time.monotonic()
+            say(self._console, text)
+
+
 class ProgressLine:
     """A line on a terminal: a bar, and fields that say how far it is; piped, a line of text every few seconds."""
 
@@ -92,7 +105,7 @@ class ProgressLine:
         columns = (first, BarColumn(), *others, TimeRemainingColumn())
         self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
         self._bar = self._progress.add_task("runs", total=total, **fields)
-        self._texts, self._console, self._told = texts, console, time.monotonic()
+        self._texts, self._piped = texts, PipedLines(console)
 
     def __enter__(self) -> ProgressLine:
         self._progress.start()
@@ -104,11 +117,9 @@ class ProgressLine:
     def update(self, **changes: Any) -> None:
         """Show something else; ``advance`` and ``completed`` move the bar, ``description`` and fields are texts."""
         self._progress.update(self._bar, **changes)
-        if not self._console.is_terminal and time.monotonic() - self._told >= BETWEEN_LINES:
-            self._told = time.monotonic()
-            task = self._progress.tasks[self._bar]
-            words = ", ".join(filter(None, (text.format(task=task) for text in self._texts)))
-            say(self._console, f"{task.percentage:.0f}%: {words}")
+        task = self._progress.tasks[self._bar]
+        words = ", ".join(filter(None, (text.format(task=task) for text in self._texts)))
+        self._piped.tell(f"{task.percentage:.0f}%: {words}")
 
 
 @contextmanager
