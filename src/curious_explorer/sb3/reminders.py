@@ -22,7 +22,6 @@ BATCH = 256
 MOST_BYTES = 1 << 24
 """Demonstrations that take more, as of large pictures, are not kept for reminders."""
 
-Seen = NDArray[Any] | dict[str, NDArray[Any]]
 _SEEN, _ALONE = "seen.", ""
 
 
@@ -39,7 +38,14 @@ class Reminders:
     """
 
     def __init__(
-        self, seen: Seen, advised: NDArray[Any], choices: NDArray[Any], soft: float, *, first: float, updates: int = 0
+        self,
+        seen: NDArray[Any] | dict[str, NDArray[Any]],
+        advised: NDArray[Any],
+        choices: NDArray[Any],
+        soft: float,
+        *,
+        first: float,
+        updates: int = 0,
     ) -> None:
         self._seen, self._first, self._updates, self.soft = seen, first, updates, soft
         self.advised, self._choices = torch.as_tensor(advised), torch.as_tensor(choices)
@@ -96,7 +102,7 @@ class Reminders:
     def restored(cls, tensors: Mapping[str, torch.Tensor], plain: Mapping[str, Any]) -> Reminders:
         """What `state` said."""
         parts = {name.removeprefix(_SEEN): part.numpy() for name, part in tensors.items() if name.startswith(_SEEN)}
-        seen: Seen = parts.get(_ALONE, parts)
+        seen: Any = parts.get(_ALONE, parts)
         advised, choices = tensors["advised"].numpy(), tensors["choices"].numpy()
         seen = np.copy(seen) if isinstance(seen, np.ndarray) else seen
         soft, first, updates = float(plain["soft"]), float(plain["first"]), int(plain["updates"])
