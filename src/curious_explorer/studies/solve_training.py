@@ -25,7 +25,7 @@ NO_BETTER = 0.02
 EAGER, FEW_SAMPLES = {"n_epochs": 10, "batch_size": 64}, 300_000
 """PPO as the library has it, for plain learning from few samples of numbers: CartPole returns 480 after 10,000 of them,
 and 190 with what is used otherwise (means of two seeds), which takes half the time."""
-MOST_UPDATES = 25_000
+MOST_UPDATES = 15_000
 """Of SAC; each takes as long as ten or twenty steps of a small environment."""
 
 
