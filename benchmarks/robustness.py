@@ -4,8 +4,9 @@
     python -m benchmarks.robustness --problems sea/40,FrozenLake-v1?map_name=8x8 --optimizers trpo --seeds 5
 
 A run is solved if its policy is worth at least 0.95 of the best possible value from the start, exactly. Every step is
-counted: exploring, learning, and the evaluations that choose what is handed out. Shares come with Clopper-Pearson
-intervals at 95%. Action labels are permuted by the seed.
+counted: exploring, learning, and the evaluations that choose what is handed out. Values are those of the MDP, whose
+rewards lie in [0, 1]; "own units" says how many are solved in the problem's own, where rewards were moved there. Shares
+come with Clopper-Pearson intervals at 95%. Action labels are permuted by the seed.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Run:
     optimizer: str
     seed: int
     fraction: float
-    """The policy's value from the start, of the best possible one, in the problem's own units."""
+    """The policy's value from the start, of the best possible one: of the MDP, whose rewards lie in [0, 1]."""
+    own_fraction: float
+    """The same before rewards were moved into [0, 1], which is another number where some of them are costs."""
     explored: int
     samples: int
     seconds: float
@@ -98,17 +101,28 @@ def run(job: tuple[str, str, int]) -> Run:
     kind, _, discount = name.partition("@")
     gamma = float(discount or GAMMA)
     mdp, optimizer = problem(kind, seed), OPTIMIZERS[optimizer_name]()
-    best = float(mdp.reward_scale.original(mdp.start @ solve(mdp, gamma=gamma).values))
+    best = float(mdp.start @ solve(mdp, gamma=gamma).values)
     world = TabularWorld(mdp, seed=seed)
     began = time.perf_counter()
     exploration = explore(world, optimizer, gamma=gamma, progress=False)
     explored = world.samples
     learned = improve(world, optimizer, exploration.reset_model, gamma=gamma, evaluation_episodes=0)
     seconds = time.perf_counter() - began
-    value = float(mdp.reward_scale.original(mdp.start @ evaluate(mdp, learned.policy, gamma=gamma)))
-    fraction = 1.0 - (best - value) / abs(best)  # which is value / best, where nothing costs
+    value = float(mdp.start @ evaluate(mdp, learned.policy, gamma=gamma))
+    own_best, own_value = (float(mdp.reward_scale.original(one)) for one in (best, value))
+    own_fraction = 1.0 - (own_best - own_value) / abs(own_best)  # which is a quotient, where nothing costs
     return Run(
-        *(name, optimizer_name, seed, fraction, explored, world.samples, seconds, len(exploration.rounds)),
+        *(
+            name,
+            optimizer_name,
+            seed,
+            value / best,
+            own_fraction,
+            explored,
+            world.samples,
+            seconds,
+            len(exploration.rounds),
+        ),
         int(exploration.rounds[-1].poorly_visited.sum()),
         exploration.ended,
     )
@@ -129,6 +143,7 @@ def table_of(runs: list[Run], names: list[str], optimizers: list[str]) -> Table:
         "95% interval",
         "mean",
         "worst",
+        "own units",
         "explored, M",
         "all, M (max)",
         "s (max)",
@@ -150,6 +165,7 @@ def table_of(runs: list[Run], names: list[str], optimizers: list[str]) -> Table:
                 f"{interval.low:.2f} to {interval.high:.2f}",
                 f"{fractions.mean():.3f}",
                 f"{fractions.min():.3f}",
+                f"{sum(one.own_fraction >= SOLVED for one in group)} of {many}",
                 f"{np.mean([one.explored / 1e6 for one in group]):.2f}",
                 f"{np.mean(samples):.2f} ({max(samples):.1f})",
                 f"{np.mean(seconds):.1f} ({max(seconds):.1f})",

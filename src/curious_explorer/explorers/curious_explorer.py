@@ -169,7 +169,8 @@ class CuriousExplorer:
     that the last policy is already trained on both and no second phase is needed."""
     learn_from: str = "recent"
     """The resets opt learns from: the "average" of all rounds so far, the "last" one's, as in the paper, "spread" over
-    as much as possible of what was seen, or "recent", half of that and half of the last round's."""
+    as much as possible of what was seen, or "recent", half of that and half of the last round's, but "spread" after a
+    round that reached nothing new."""
     record: bool = False
     """Whether to keep the transitions seen while learning, for learning off-policy afterwards."""
 
@@ -364,7 +365,10 @@ class _Rounds:
         """mu_n, as this exploration weighs its rounds."""
         policies = [*(finished.policy for finished in self._done), self.policy]
         measured = [*(finished.visited for finished in self._done), visited]
-        return ResetModel(policies, gamma=self._plan.gamma, weighting=self._explorer.learn_from, visited=measured)
+        weighting = self._explorer.learn_from
+        if weighting == "recent" and effort_of(self._left) > 1:
+            weighting = "spread"  # the last policy reached nothing new
+        return ResetModel(policies, gamma=self._plan.gamma, weighting=weighting, visited=measured)
 
     def learn(self, n: int, resets: ResetModel, reward: Reward) -> Pieces[OptimizerResult]:
         """opt: pi_{n+1}, for r_n from mu_n; pi_n once more where exploration ends and nothing is left to learn."""
