@@ -335,3 +335,14 @@ def test_a_state_of_an_earlier_version_is_read():
     again.restore(earlier)
     assert again.progress == starts.progress
     assert again.tally[9:14].tolist() == [0.0] * 5
+
+
+def test_a_batch_from_the_own_start_is_told_as_its_episodes_are():
+    together, alone = starts_on(corridor(20)), starts_on(corridor(20))
+    won = np.random.default_rng(3).random(40) < 0.6
+    own = next(group for group in together.groups() if group.name == "own")
+    together.tell_group(own, own.planned * won, 0.0)
+    for success in won.tolist():
+        alone.note(OWN, success)
+    assert together.own_success == pytest.approx(alone.own_success)
+    assert together.progress.episodes == alone.progress.episodes == 40

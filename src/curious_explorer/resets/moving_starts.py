@@ -331,8 +331,10 @@ class MovingStarts:
             tally = self.tally
             tally[EPISODES] += 1
             if start == OWN:
-                tally[[OWN_TRIED, OWN_SOLVED, OWN_EARNED]] *= MEMORY
-                tally[[OWN_TRIED, OWN_SOLVED, OWN_EARNED]] += 1, success, earned
+                _add(tally, OWN_TRIED, 1.0)
+                _add(tally, OWN_SOLVED, float(success))
+                _add(tally, OWN_EARNED, earned)
+                self._follow_own()
             elif self.reward_known:
                 counts = tally[SLOTS:].reshape(4, -1)[:, self._bin_of[start]]
                 counts *= (FAST, FAST, SLOW, SLOW)
@@ -340,14 +342,18 @@ class MovingStarts:
                 level = min(tally[LEVEL], self.farthest)
                 if self.distance[start] >= self.settings.far * level and (success or self.distance[start] <= level):
                     self._note_far(success, earned)
-            if self.reward_known and tally[OWN_TRIED] >= self.settings.fewest and self.own_success >= 0.75:
-                tally[LEVEL] = max(tally[LEVEL], self.farthest)
+
+    def _follow_own(self) -> None:
+        """Who succeeds from the own start needs no level."""
+        if self.reward_known and self.tally[OWN_TRIED] >= self.settings.fewest and self.own_success >= 0.75:
+            self.tally[LEVEL] = max(self.tally[LEVEL], self.farthest)
 
     def _note_far(self, success: bool, earned: float) -> None:
         """Count a far episode, and change the level where that is due."""
         tally, settings = self.tally, self.settings
-        tally[[FAR_TRIED, FAR_SOLVED, FAR_EARNED]] *= MEMORY
-        tally[[FAR_TRIED, FAR_SOLVED, FAR_EARNED]] += 1, success, earned
+        _add(tally, FAR_TRIED, 1.0)
+        _add(tally, FAR_SOLVED, float(success))
+        _add(tally, FAR_EARNED, earned)
         tally[TRIED] += 1
         share = max(tally[FAR_SOLVED], tally[FAR_EARNED]) / tally[FAR_TRIED]
         if tally[TRIED] >= settings.fewest and share >= settings.solved and tally[LEVEL] < self.farthest:
@@ -433,13 +439,22 @@ class MovingStarts:
             return
         success = np.clip((returns - low) / max(group.planned - low, NO_REWARD), 0.0, 1.0) >= 0.5
         with self.guard:
+            if group.name == "own":
+                self._note_own(success.astype(np.float64))
+                return
             level = float(self.tally[LEVEL])
             for solved in success.tolist():
-                if group.name == "own":
-                    self.note(OWN, solved)
-                elif self.reward_known and self.tally[LEVEL] == level:  # the others began on the level before
+                if self.reward_known and self.tally[LEVEL] == level:  # the others began on the level before
                     self.tally[EPISODES] += 1
                     self._note_far(solved, float(solved))
+
+    def _note_own(self, success: Floats) -> None:
+        """What `note` would do for one episode after the other."""
+        left = MEMORY ** np.arange(len(success) - 1, -1, -1)
+        self.tally[EPISODES] += len(success)
+        for place, new in ((OWN_TRIED, np.ones(len(success))), (OWN_SOLVED, success), (OWN_EARNED, success)):
+            self.tally[place] = MEMORY ** len(success) * self.tally[place] + float(left @ new)
+        self._follow_own()
 
     @property
     def least_reward(self) -> float:
@@ -481,6 +496,11 @@ class MovingStarts:
     def __repr__(self) -> str:
         at = self.progress
         return f"MovingStarts({len(self.states):,} starts, level {at.level:.3g} of {at.farthest:.3g})"
+
+
+def _add(tally: Floats, place: int, new: float) -> None:
+    """Count something new, and less of what was before."""
+    tally[place] = MEMORY * tally[place] + new
 
 
 def _arrival_within(reaching: Reaching, state: int, longest: int) -> Arrival:
