@@ -181,7 +181,7 @@ def test_combined_reward_pays_the_larger_of_the_two():
 
 @pytest.mark.parametrize("learn_from", ["average", "last", "spread", "recent"])
 def test_optimizer_is_given_the_resets_asked_for(learn_from):
-    """With these thresholds K_n never shrinks, so "recent" knows after round 0 that the last policy reached nothing new."""
+    """Round 1 reached nothing new here, so "recent" does without the last policy in it."""
     given = []
 
     def spy(world, reset, *, gamma, reward=None, budget=None):
@@ -199,7 +199,7 @@ def test_optimizer_is_given_the_resets_asked_for(learn_from):
         visits=50,
         progress=False,
     )
-    weightings = [learn_from] * 3 if learn_from != "recent" else ["recent", "spread", "spread"]
+    weightings = [learn_from] * 3 if learn_from != "recent" else ["recent", "spread", "recent"]
     assert [(len(reset.policies), reset.weighting) for reset in given] == list(zip((1, 2, 3), weightings, strict=True))
 
 
