@@ -18,7 +18,7 @@ from curious_explorer.models.bonus_values import (
     wait,
 )
 from curious_explorer.models.cell_levels import CellLevels
-from curious_explorer.models.frontier_search import FrontierSearch
+from curious_explorer.models.frontier_search import AGAIN, FrontierSearch
 from curious_explorer.models.growing_model import FAR, NONE, GrowingModel
 
 
@@ -232,3 +232,23 @@ def test_levels_leave_out_what_lies_about():
     assert (levels.jumping, levels.rare) == ({"key"}, {"door"})
     coarsest, coarse, finer = (len(set(keys)) for keys in levels.all_keys())
     assert coarsest == 40 < coarse <= 80 < finer <= 160
+
+
+def test_a_pair_that_may_have_failed_is_tried_again_once_what_is_new_is_further_away():
+    model = GrowingModel(2)
+    search = FrontierSearch(model, 2, price=0.0)
+    search.levels = [level._replace(enough=3) for level in search.levels[:1]] + search.levels[1:]
+    for state in range(2 * AGAIN):
+        search.meet(model.meet(state), (state,))
+    for state in range(2 * AGAIN - 1):  # a corridor: action 0 leads on, action 1 seems to do nothing
+        for action, led in ((0, state + 1), (0, state + 1), (0, state + 1), (1, state)):
+            model.add(state, action, led, 0.0)
+            search.changed(state, action)
+    assert search.way(0, 0).distance == AGAIN  # one more try here rather than a walk to what is new
+    near = search.way(0, AGAIN + 1)
+    assert (near.distance, near.goal) == (AGAIN - 2, 2 * AGAIN - 1)
+    for _ in range(2):
+        for state in range(2 * AGAIN - 1):
+            model.add(state, 1, state, 0.0)
+            search.changed(state, 1)
+    assert search.way(0, 0).goal == 2 * AGAIN - 1

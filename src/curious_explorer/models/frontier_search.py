@@ -17,7 +17,8 @@ fall, because a step was more likely than thought or because a pair was tried fo
 passes that on to the states before it.
 
 **Levels.** A `Level` gives every state a key; a pair counts as new on a level if no state of the same key has tried the
-same action. On the finest level keys are the states themselves. Each level has bounds of its own.
+same action, or not often enough where steps may fail: then each try makes it seem `AGAIN` steps further away, until it
+is known. On the finest level keys are the states themselves. Each level has bounds of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from curious_explorer.arrays import Indices, Integers
 from curious_explorer.compile import compiled, inlined, int64
 from curious_explorer.models.growing_model import FAR, NONE, Graph, GrowingModel, outcome_cost, pop, push
 
+AGAIN = 10
+"""How much further away, in steps, each try makes a pair seem where one is not enough. With sticky actions the first
+reward of MultiRoom-N4 takes 39,000 samples with 0, 25,000 with 10 and 52,000 with 100, DoorKey-8x8 4,000 with all."""
 G_BITS = 24
 """Ties between states of equal g + h are broken in favour of the larger g, which is kept in so many bits of a key."""
 
@@ -160,8 +164,9 @@ def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, actio
     """e(s,a)."""
     pair, key = state * num_actions + action, level.keys[state]
     tries = graph.tries[pair]
-    if (tries if key == NONE else level.tries[key * num_actions + action]) < level.enough:
-        return int64(0)
+    alike = tries if key == NONE else level.tries[key * num_actions + action]
+    if alike < level.enough:
+        return int64(alike * AGAIN)
     if tries > 0 and level.price > 0.0 and graph.next_outcome[graph.first_outcome[pair]] != NONE:
         return int64(level.price * np.log(tries) + 1.0)
     return int64(FAR)
