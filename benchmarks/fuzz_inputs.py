@@ -94,29 +94,30 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def digest(value: Any) -> str:
-    """What tells one thing that was read from another."""
+def digest(value: Any, *, without: frozenset[str] = frozenset()) -> str:
+    """What tells one thing that was read from another, but for members and fields of some names."""
     state = hashlib.sha256()
-    _feed(state, value)
+    _feed(state, value, without)
     return state.hexdigest()
 
 
-def _feed(state: Any, value: Any) -> None:
+def _feed(state: Any, value: Any, without: frozenset[str]) -> None:
     state.update(type(value).__name__.encode())
     if isinstance(value, np.ndarray):
         state.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif isinstance(value, ObservationPolicy):
         state.update(value.encode())
     elif isinstance(value, dict):
-        for key in sorted(value, key=repr):
-            _feed(state, key)
-            _feed(state, value[key])
+        for key in sorted(value.keys() - without, key=repr):
+            _feed(state, key, without)
+            _feed(state, value[key], without)
     elif isinstance(value, list | tuple):
         for item in value:
-            _feed(state, item)
+            _feed(state, item, without)
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            _feed(state, getattr(value, field.name))
+            if field.name not in without:
+                _feed(state, getattr(value, field.name), without)
     else:
         state.update(repr(value).encode("utf-8", "surrogatepass"))
 

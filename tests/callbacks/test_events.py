@@ -110,7 +110,7 @@ def test_optimizers_that_know_of_no_events_are_told_of_too():
 
 
 def test_learning_in_turns_tells_too():
-    events, result = told_of(lambda watch: learn(world(), TRPO(), gamma=GAMMA, samples=20_000, watch=watch))
+    events, result = told_of(lambda watch: learn(world(), TRPO(), gamma=GAMMA, samples=60_000, watch=watch))
     assert events[-1].samples <= result.samples
     assert events[-1].numbers["value"] == result.evaluation.value
 

@@ -115,7 +115,7 @@ def test_a_reset_model_is_saved_and_read_in_plain_files_alone(tmp_path: Path, ki
 
 def test_a_training_whose_table_was_lost_writes_it_again(tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
-    from benchmarks.crashes import train
+    from benchmarks.stopped_commands import train
 
     train(tmp_path / "run")
     rows = (tmp_path / "run" / "evaluations.csv").read_bytes()
