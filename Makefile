@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench bounds trust docs setup release-check release-check-linked clean
+.PHONY: run test lint bench bounds trust docs setup locked lock sbom release-check release-check-linked clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready-run  ## the paper's experiments: table, figures, video and page in results/reproduction
@@ -38,6 +38,19 @@ release-check: setup  ## build, twine, and the README's ten lines in an empty en
 
 release-check-linked: setup  ## the same without a download: what the package asks for is linked from .venv
 	$(BIN)/python scripts/release_check.py --linked
+
+locked:  ## as setup, in a new .venv, and nothing but PyTorch is installed whose hash is not in requirements.lock
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(PIP) --no-build-isolation -e '.[dev]'
+	$(BIN)/python -m pip check
+	touch $(VENV)/.ready-run $(VENV)/.ready
+
+lock: setup  ## requirements.lock anew, after constraints.txt: make lock INDEX=<the address of an index's simple pages>
+	$(BIN)/python scripts/lock.py --index $(INDEX)
+
+sbom: setup  ## licences of what is installed, and a bill of materials in results/sbom.json
+	$(BIN)/python -m benchmarks.supply_chain --sbom results/sbom.json
 
 setup: $(VENV)/.ready  ## everything: what users may want, and what development needs
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -26,6 +28,7 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation
 from curious_explorer.gym.symbols import Symbols
 from curious_explorer.storage import read_plain
+from curious_explorer.studies import comparison_study, exploration_study
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare, load_results
 from curious_explorer.studies.exploration_study import ExploreSettings, explore_into, open_explored
@@ -44,8 +47,35 @@ READ_BY_NOBODY = ("figures", "report.html", "summary.json", "results.csv", "time
 """What a run leaves for people, and is not read again."""
 
 
+PICTURES = (
+    (exploration_study, "draw_visited_states"),
+    (exploration_study, "draw_visited_cells"),
+    (exploration_study, "write_exploration_report"),
+    (comparison_study, "draw_all"),
+    (comparison_study, "find_spec"),
+)
+"""What draws them, and asks for a library that does; all of it is left out."""
+
+
+@contextmanager
+def without_pictures() -> Iterator[None]:
+    """Runs leave no figures and pages: nobody reads those again, and they need libraries that nothing else needs."""
+    with ExitStack() as left_out:
+        for module, name in PICTURES:
+            left_out.enter_context(mock.patch.object(module, name, lambda *_, **__: None))
+        yield
+
+
 def write_samples(folder: Path, *, seed: int = 0) -> None:
     """Write a folder of each format of `LOADERS`; another seed is another run, of the same shapes."""
+    with without_pictures():
+        _write_samples(folder, seed)
+    for name in ("explored", "comparison", "experiment"):
+        for made in READ_BY_NOBODY:
+            _remove(folder / name / made)
+
+
+def _write_samples(folder: Path, seed: int) -> None:
     for name in LOADERS:
         (folder / name).mkdir(parents=True)
     mdp = combination_lock(2, permute_actions=seed)
@@ -69,9 +99,6 @@ def write_samples(folder: Path, *, seed: int = 0) -> None:
     _write_cloned(folder / "cloned-policy", seed)
     _write_training(folder / "training", seed)
     _write_solved(folder / "solved", folder / "counts", seed)
-    for name in ("explored", "comparison", "experiment"):
-        for made in READ_BY_NOBODY:
-            _remove(folder / name / made)
 
 
 def _remove(path: Path) -> None:

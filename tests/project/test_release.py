@@ -1,4 +1,4 @@
-"""What the release check refuses, and what an index would show of the README."""
+"""What the release check refuses, what an index would show of the README, and what is installed by its hash."""
 
 import importlib.util
 import re
@@ -61,3 +61,30 @@ def test_nothing_is_linked_that_the_package_does_not_ask_for(tmp_path):
     assert (tmp_path / "cloudpickle" / "__init__.py").exists()
     with pytest.raises(check.NotReleasableError, match="no-such-distribution is asked for"):
         check.needed(["no-such-distribution"])
+
+
+def test_every_pin_has_hashes_but_pytorchs():
+    pytest.importorskip("packaging", reason="the extra release is not installed")
+    lock = script("lock")
+    entries = re.findall(r"^(\S+)==(\S+)( ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", lock.LOCK.read_text(), re.M)
+    pinned = lock.pins(lock.CONSTRAINTS.read_text())
+    assert {name: version for name, version, _, _ in entries} | {"torch": pinned["torch"]} == pinned
+    assert lock.LOCK.read_text().count("==") == len(entries) + lock.LOCK.read_text().count(" == '")
+    where = {name: marker for name, _, marker, _ in entries if marker}
+    assert where["triton"] == " ; sys_platform == 'linux'"  # there is none for other systems
+    assert "numpy" not in where
+
+
+def test_the_files_of_a_version_are_those_that_the_index_lists(tmp_path):
+    pytest.importorskip("packaging", reason="the extra release is not installed")
+    files = script("lock").files
+    digests = [digit * 64 for digit in "0123456"]
+    names = ["a_b-1.0-py3-none-any.whl", "a_b-1.0.tar.gz", "a_b-1.0.1.tar.gz", "a_b-11.0-py3-none-any.whl", "a_b-1.0.exe"]
+    page = "".join(f'<a href="../{name}#sha256={digest}">{name}</a>' for name, digest in zip(names, digests, strict=False))
+    (tmp_path / "a-b").mkdir()
+    (tmp_path / "a-b" / "index.html").write_text(page)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("urllib.request.urlopen", lambda address: open(tmp_path / address.strip("/") / "index.html", "rb"))
+        assert files("", "a-b", "1.0") == digests[:2]
+        with pytest.raises(SystemExit, match="a-b 2.0"):
+            files("", "a-b", "2.0")

@@ -37,7 +37,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         except Exception as error:
             raise self._failure("reset", error) from error
         self._check(observation)
-        return observation, info
+        return observation, {} if info is None else info
 
     def step(self, action: Any) -> Any:
         """Step, and look whether what came back can be learned from."""
@@ -51,6 +51,8 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not math.isfinite(reward):
             refuse_reward(reward, f"the environment {environment_name(self.env)}")
         self._check(event[0])
+        if len(event) == 5 and event[4] is None:  # nothing to tell; learners write into what they are told
+            return (*event[:4], {})
         return event
 
     def _check(self, observation: Any) -> None:
