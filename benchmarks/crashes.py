@@ -5,7 +5,9 @@ renaming, removing, making folders. At operation k it is
 
 - **killed**: the process ends there, without a word or a cleanup;
 - **failed**: the operation raises "no space left on the disk", as every one after it does;
-- **torn**: half of what was written to a temporary file is lost, and the process ends before its rename.
+- **torn**: half of what was written to a temporary file is lost, and the process ends before its rename;
+- **unsynced**: the power is cut. Files that were written and not flushed are empty, and of what was renamed and removed
+  since its folder was flushed, the latest is on the disk and what came before it is not.
 
 Then the same command runs again, undisturbed, and every file that it promises must be the same bytes as those of a run
 that nothing happened to. Times of the clock are not promised.
@@ -15,17 +17,19 @@ from __future__ import annotations
 
 import argparse
 import errno
+import itertools
 import os
 import shutil
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.stopped_commands import COMMANDS, Command, different, files_of
 
-KINDS = ("killed", "failed", "torn")
+KINDS = ("killed", "failed", "torn", "unsynced")
 WRITING = os.O_WRONLY | os.O_RDWR
 HERE = [name for name in COMMANDS if not name.endswith("ray")]
 """A cluster's processes do not survive a fork; `benchmarks.random_kills` stops it."""
@@ -33,11 +37,76 @@ DONE, STOPPED, REFUSED = 0, 77, 78
 """Exit codes of the process: to its end; stopped by us; ended by an error of its own, as a full disk makes it."""
 
 
+class Change(NamedTuple):
+    """A name that was given or taken away, and what had it before."""
+
+    path: str
+    before: str | None
+    """A second name of what was there."""
+    source: str | None
+    """What was renamed to it; None if it was removed."""
+
+
+class PowerCut:
+    """Keeps what a folder would be without all that was not flushed.
+
+    Args:
+        folder: the folder.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._kept = folder, tempfile.mkdtemp(dir=os.path.dirname(folder))
+        self._numbers = itertools.count()
+        self._unflushed: set[str] = set()
+        self._changes: list[Change] = []
+        self._fsync = os.fsync
+        os.fsync = self._flush  # type: ignore[assignment]  # audit hooks are not told of it
+
+    def _flush(self, descriptor: Any) -> None:
+        self._fsync(descriptor)
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        self._unflushed.discard(path)
+        self._changes = [change for change in self._changes if os.path.dirname(change.path) != path]
+
+    def note(self, event: str, path: str, target: str) -> None:
+        """What is about to be done."""
+        if event == "open":
+            self._unflushed.add(path)
+        elif event == "os.rename":
+            self._changes.append(Change(target, self._second_name(target), path))
+            if path in self._unflushed:
+                self._unflushed = self._unflushed - {path} | {target}
+        elif event == "os.remove":
+            self._changes.append(Change(path, self._second_name(path), None))
+
+    def _second_name(self, path: str) -> str | None:
+        kept = os.path.join(self._kept, str(next(self._numbers)))
+        try:
+            os.link(path, kept)
+        except OSError:  # nothing is there
+            return None
+        return kept
+
+    def lose(self) -> None:
+        """Make the folder what it would be."""
+        for path in self._unflushed:
+            with suppress(OSError):
+                os.truncate(path, 0)
+        for path, before, source in reversed(self._changes[:-1]):
+            with suppress(OSError):
+                if source is not None:
+                    os.rename(path, source)
+                if before is not None:
+                    os.link(before, path)
+        shutil.rmtree(self._kept)
+
+
 class Disturbance:
     """Counts operations on files of a folder, and stops the process at one of them."""
 
     def __init__(self, folder: Path, at: int | None, kind: str) -> None:
         self._folder, self._at, self._kind = os.path.realpath(folder), at, kind
+        self._power = PowerCut(self._folder) if kind == "unsynced" else None
         self.count = 0
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -50,17 +119,21 @@ class Disturbance:
             path = arguments[0]
         else:
             return
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path).startswith(self._folder):
+        inside = self._folder + os.sep
+        if not isinstance(path, str | os.PathLike) or not (os.fspath(path) + os.sep).startswith(inside):
             return
         self.count += 1
         if self._at is None or self.count < self._at:
+            if self._power is not None:
+                self._power.note(event, os.fspath(path), os.fspath(arguments[1]) if event == "os.rename" else "")
             return
         if self._kind == "failed":
             raise OSError(errno.ENOSPC, "no space left on device")
+        self._at, self._power, power = None, None, self._power  # what is done now is no operation of the command
         if self._kind == "torn" and event == "os.rename":
-            with open(path, "rb") as stream:
-                half = stream.read()
-            os.truncate(path, len(half) // 2)
+            os.truncate(path, os.path.getsize(path) // 2)
+        if power is not None:
+            power.lose()
         os._exit(STOPPED)
 
 

@@ -61,9 +61,8 @@ def needed(system: str, python: str) -> set[str]:
                 asked = distribution(name).requires or []
             except PackageNotFoundError:  # of another system
                 continue
-            for each in map(Requirement, asked):
-                if each.marker is None or each.marker.evaluate(here | {"extra": extra}):
-                    waiting.append(each)
+            given = here | {"extra": extra}
+            waiting += [each for each in map(Requirement, asked) if each.marker is None or each.marker.evaluate(given)]
     return {name for name, _ in found}
 
 

@@ -1,4 +1,4 @@
-"""Numbers without end, folders with odd names and runs that are told to end: one line, no traceback, nothing half-done."""
+"""Numbers without end, folders with odd names, runs that are told to end: one line, no traceback, nothing half-done."""
 
 import json
 import os
@@ -119,7 +119,15 @@ def test_what_cannot_be_trained_claims_no_folder(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 def test_who_is_told_to_end_says_what_is_kept(tmp_path):
-    command = [sys.executable, "-m", "curious_explorer.cli", "explore", "MountainCar-v0", "--out", str(tmp_path / "run")]
+    command = [
+        sys.executable,
+        "-m",
+        "curious_explorer.cli",
+        "explore",
+        "MountainCar-v0",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
         assert child.stdout is not None
         while "Exploring into" not in child.stdout.readline():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.crashes import KINDS, crash_everywhere
+from benchmarks.crashes import KINDS, STOPPED, crash_everywhere, in_process
 from benchmarks.stopped_commands import Command, explore_rounds, explore_steps, explore_table, files_of
 
 
@@ -39,3 +39,61 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         words = [sys.executable, "-m", "benchmarks.random_kills", "--alone", "explore, steps", str(tmp_path / seed)]
         subprocess.run(words, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
     assert files_of(tmp_path / "1") == files_of(tmp_path / "2")
+
+
+def careless(folder: Path) -> None:
+    """Writes two files that belong together, and flushes nothing."""
+    folder.mkdir(exist_ok=True)
+    for name in ("first", "second"):
+        if not (folder / name).exists():
+            (folder / "temporary").write_text("content")
+            os.replace(folder / "temporary", folder / name)
+    (folder / "last").write_text("the end")
+
+
+def in_place(folder: Path) -> None:
+    """Writes a file under its own name, and takes what is there for whole."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / "file").exists():
+        os.close(os.open(folder / "file", os.O_WRONLY | os.O_CREAT))
+        (folder / "file").write_text("content")
+
+
+@pytest.mark.parametrize(("command", "kind"), [(careless, "unsynced"), (in_place, "killed"), (in_place, "failed")])
+def test_careless_commands_are_found_out(tmp_path: Path, command: Command, kind: str) -> None:
+    _, wrong = crash_everywhere(command, tmp_path, kinds=(kind,))
+    assert any("other bytes in" in each for each in wrong)
+
+
+def test_what_a_power_cut_loses(tmp_path: Path) -> None:
+    def flushed(path: Path, content: str) -> None:
+        with open(path, "w") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        flushed(folder / "old", "old")
+        flushed(folder / "kept", "kept")
+        flushed(folder / "new", "new")
+        (folder / "loose").write_text("never flushed")
+        os.replace(folder / "new", folder / "old")
+        os.remove(folder / "kept")
+        os.replace(folder / "loose", folder / "latest")
+        (folder / "end").touch()
+
+    _, operations, _ = in_process(write, tmp_path / "whole")
+    in_process(write, tmp_path / "cut", operations, "unsynced")
+    found = {path.name: path.read_text() for path in (tmp_path / "cut").iterdir()}
+    assert found == {"old": "old", "new": "new", "kept": "kept", "latest": ""}
+
+
+def test_what_was_torn_has_lost_its_second_half(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "temporary").write_text("0123456789")
+        os.replace(folder / "temporary", folder / "file")
+
+    assert in_process(write, tmp_path / "torn", 3, "torn")[0] == STOPPED
+    assert (tmp_path / "torn" / "temporary").read_text() == "01234"

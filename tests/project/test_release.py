@@ -1,6 +1,7 @@
 """What the release check refuses, what an index would show of the README, and what is installed by its hash."""
 
 import importlib.util
+import io
 import re
 import sys
 from pathlib import Path
@@ -66,25 +67,30 @@ def test_nothing_is_linked_that_the_package_does_not_ask_for(tmp_path):
 def test_every_pin_has_hashes_but_pytorchs():
     pytest.importorskip("packaging", reason="the extra release is not installed")
     lock = script("lock")
-    entries = re.findall(r"^(\S+)==(\S+)( ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", lock.LOCK.read_text(), re.M)
+    text = lock.LOCK.read_text()
+    entry = r"^(\S+)==(\S+)( ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$"
+    entries = re.findall(entry, text, re.MULTILINE)
     pinned = lock.pins(lock.CONSTRAINTS.read_text())
     assert {name: version for name, version, _, _ in entries} | {"torch": pinned["torch"]} == pinned
-    assert lock.LOCK.read_text().count("==") == len(entries) + lock.LOCK.read_text().count(" == '")
+    assert len(re.findall(r"^\S+==", text, re.MULTILINE)) == len(entries)
     where = {name: marker for name, _, marker, _ in entries if marker}
     assert where["triton"] == " ; sys_platform == 'linux'"  # there is none for other systems
     assert "numpy" not in where
 
 
-def test_the_files_of_a_version_are_those_that_the_index_lists(tmp_path):
+def test_the_files_of_a_version_are_those_that_the_index_lists(monkeypatch):
     pytest.importorskip("packaging", reason="the extra release is not installed")
-    files = script("lock").files
-    digests = [digit * 64 for digit in "0123456"]
-    names = ["a_b-1.0-py3-none-any.whl", "a_b-1.0.tar.gz", "a_b-1.0.1.tar.gz", "a_b-11.0-py3-none-any.whl", "a_b-1.0.exe"]
-    page = "".join(f'<a href="../{name}#sha256={digest}">{name}</a>' for name, digest in zip(names, digests, strict=False))
-    (tmp_path / "a-b").mkdir()
-    (tmp_path / "a-b" / "index.html").write_text(page)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urllib.request.urlopen", lambda address: open(tmp_path / address.strip("/") / "index.html", "rb"))
-        assert files("", "a-b", "1.0") == digests[:2]
-        with pytest.raises(SystemExit, match="a-b 2.0"):
-            files("", "a-b", "2.0")
+    lock = script("lock")
+    digests = [digit * 64 for digit in "01234"]
+    names = [
+        "a_b-1.0-py3-none-any.whl",
+        "a_b-1.0.tar.gz",
+        "a_b-1.0.1.tar.gz",
+        "a_b-11.0-py3-none-any.whl",
+        "a_b-1.0.exe",
+    ]
+    links = [f'<a href="../{name}#sha256={digest}">x</a>' for name, digest in zip(names, digests, strict=True)]
+    monkeypatch.setattr("urllib.request.urlopen", lambda address: io.BytesIO("".join(links).encode()))
+    assert lock.files("https://index.example", "a-b", "1.0") == digests[:2]
+    with pytest.raises(SystemExit, match=r"no file of a-b 2\.0"):
+        lock.files("https://index.example", "a-b", "2.0")
