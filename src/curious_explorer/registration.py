@@ -64,6 +64,8 @@ def split_arguments(name: str) -> tuple[str, dict[str, Any]]:
     A value is a number, true or false (or Python's True, False and None), or else text.
     """
     identifier, _, query = name.partition("?")
+    if identifier.startswith(":"):
+        raise ValueError(f"{name!r} has no module before the colon, expected 'module:Id-v0', or an id alone")
     arguments = {}
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")

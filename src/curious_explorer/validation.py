@@ -293,9 +293,9 @@ def check_count(value: Any, name: str, *, least: int = 0, most: int = 2**63 - 1)
     return int(value)
 
 
-def check_seed(seed: Any) -> int:
+def check_seed(seed: Any, name: str = "seed") -> int:
     """A seed: a whole number from 0 to 2**64 - 1."""
-    return check_count(seed, "seed", most=2**64 - 1)
+    return check_count(seed, name, most=2**64 - 1)
 
 
 def check_name(given: str, known: Iterable[str], what: str) -> str:

@@ -292,8 +292,11 @@ def train(
         mixed = asked.starts == MIXTURE
         if weighting is not None or (mixed and loaded.choice is None and len(loaded.visited)):
             resets = loaded.weighted(weighting or "spread")
-    elif weighting is not None:
-        raise ValueError(f"--weighting {weighting} says how to start from a reset model; give --reset-model too")
+    for name, value in {"weighting": weighting, "starts": starts, "cell-function": cell_function}.items():
+        if value is not None and resets is None:
+            raise ValueError(f"--{name} {value} says how to start from a reset model; give --reset-model too")
+    if snapshots and resets is None:
+        raise ValueError("--snapshots is for roll-ins from a reset model; give --reset-model too")
     check_fits(asked.make_env(), resets)  # before anything is announced
     if tensorboard is not None:
         make_folder(tensorboard)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,7 @@ def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, 
     """``gymnasium.make``, with an error that says which arguments were refused."""
     import gymnasium
 
+    _check_switches(identifier, arguments)
     try:
         return gymnasium.make(identifier, disable_env_checker=True, **arguments)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -104,3 +106,22 @@ def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, 
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         why = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{identifier} cannot be made with {given}: {why}") from error
+
+
+def _check_switches(identifier: str, arguments: dict[str, Any]) -> None:
+    """Refuse a word where an environment takes true or false: to Python every word is true."""
+    import gymnasium
+    from gymnasium.envs.registration import load_env_creator
+
+    words = {key: value for key, value in arguments.items() if isinstance(value, str)}
+    if not words:
+        return
+    try:
+        entry = gymnasium.spec(identifier).entry_point
+        creator = load_env_creator(entry) if isinstance(entry, str) else entry
+        expected = {} if creator is None else inspect.signature(creator).parameters
+    except Exception:  # whatever is wrong with it, `gymnasium.make` says so
+        return
+    for key, value in words.items():
+        if key in expected and isinstance(expected[key].default, bool):
+            raise ValueError(f"{identifier} cannot be made with {key}={value!r}, expected true or false")

@@ -162,6 +162,12 @@ def explored_digest(folder: str | Path) -> object:
     return world.get("digest") if isinstance(world, dict) else None
 
 
+def explored_seed(folder: str | Path) -> object:
+    """The seed of that world."""
+    world = exploration_folder(folder).settings().get("world")
+    return world.get("seed") if isinstance(world, dict) else None
+
+
 def _round_file(folder: Path, number: int) -> Path:
     return folder / f"round-{number:04d}.npz"
 

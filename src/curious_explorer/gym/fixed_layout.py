@@ -22,7 +22,7 @@ class FixedLayout(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
     def __init__(self, env: Env, layout: int) -> None:
         gymnasium.utils.RecordConstructorArgs.__init__(self, layout=layout)
         super().__init__(env)
-        self.layout = check_seed(layout)
+        self.layout = check_seed(layout, "layout")
         self._generator: np.random.Generator | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -99,7 +99,7 @@ class GymWorld(World):
         max_cells: int = ROOM,
     ) -> None:
         self.seed = check_seed(seed)
-        self._layout = None if layout is None else check_seed(layout)
+        self._layout = None if layout is None else check_seed(layout, "layout")
         if layout is not None and layouts is not None:
             raise ValueError(f"layout is {layout} and layouts are given, too; give one of the two")
         if layouts is not None:

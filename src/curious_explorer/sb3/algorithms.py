@@ -36,8 +36,16 @@ ON_POLICY = (*ALGORITHMS, *WITH_BONUS)
 NETWORK_SETTINGS = ("net_arch", "activation_fn")
 """What is told to the network and not to the algorithm."""
 ACTIVATION_NAMES = {"tanh": "Tanh", "relu": "ReLU"}
-SHARES = ("gamma", "gae_lambda")
+SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 """Hyperparameters that lie between 0 and 1."""
+POSITIVE = ("learning_rate", "clip_range", "clip_range_vf", "max_grad_norm", "target_kl", "rms_prop_eps")
+COUNTS = (
+    "n_steps", "batch_size", "n_epochs", "buffer_size", "train_freq", "target_update_interval", "cg_max_steps",
+    "line_search_max_iter", "n_critic_updates", "sub_sampling_factor",
+)  # fmt: skip
+"""Hyperparameters that are whole numbers from one on."""
+WIDEST = 65_536
+"""Units of a layer; memory ends before."""
 ROLLOUT = 2_048
 """Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
 DECIDED_HERE = {
@@ -68,14 +76,36 @@ def check_numbers(algorithm: Any, hyperparameters: Mapping[str, Any]) -> None:
     expected = inspect.signature(algorithm.__init__).parameters
     for name, value in hyperparameters.items():
         default = expected[name].default
-        if isinstance(default, bool) or not isinstance(default, int | float):
+        if callable(value):  # a schedule
+            continue
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}, expected true or false")
+            continue
+        such = f", such as {default:g}" if isinstance(default, int | float) else ""
+        if name in COUNTS:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is {value!r}, expected a whole number that is at least 1{such}")
+            continue
+        if name not in (*POSITIVE, *SHARES) and not such:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            if callable(value):  # a schedule
-                continue
-            raise ValueError(f"{name} is {value!r}, expected a number, such as {default:g}")
+            raise ValueError(f"{name} is {value!r}, expected a number{such}")
         if name in SHARES and not 0.0 <= value <= 1.0:
-            raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1, such as {default:g}")
+            raise ValueError(f"{name} is {value!r}, expected a number from 0 to 1{such}")
+        if name in POSITIVE and value <= 0.0:
+            raise ValueError(f"{name} is {value!r}, expected a positive number{such}")
+
+
+def check_actions(algorithm: str | None, space: spaces.Space[Any], environment: str) -> None:
+    """Refuse an algorithm that has no actions of this kind."""
+    kinds = {"sac": (spaces.Box, "a box, as of torques"), "dqn": (spaces.Discrete, "one whole number")}
+    kind, words = kinds.get(algorithm or "", (spaces.Space, ""))
+    if not isinstance(space, kind):
+        raise ValueError(
+            f"algorithm is {algorithm}, whose actions are {words}, but actions of {environment} are {space}; leave "
+            "--algorithm out, or choose ppo"
+        )
 
 
 def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,6 +116,8 @@ def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         isinstance(widths, list) and all(isinstance(width, int) and width > 0 for width in widths)
     ):
         raise ValueError(f"net_arch is {widths!r}, expected a list of widths of hidden layers, such as [128,128]")
+    if widths is not None and any(width > WIDEST for width in widths):
+        raise ValueError(f"net_arch is {widths!r}, expected layers of at most {WIDEST:,} units")
     if "activation_fn" in found:
         name = str(found["activation_fn"]).lower()
         if name not in ACTIVATION_NAMES:

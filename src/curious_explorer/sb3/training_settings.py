@@ -25,6 +25,7 @@ from curious_explorer.sb3.algorithms import (
     TRAINABLE,
     WITH_BONUS,
     algorithm_class,
+    check_actions,
     check_numbers,
     largest_divisor,
     network_arguments,
@@ -38,6 +39,8 @@ EVALUATION_SHARE = 4
 """Evaluations take at most one step for so many of training, where that leaves `FEWEST_EPISODES`."""
 LAST_STRETCH = 0.1
 """The last share of the samples, in which all episodes begin at the environment's own start."""
+MOST_ENVS = 10_000
+"""More environments in one process take minutes to be made, one after the other."""
 PPO: dict[str, Any] = {
     # Fewer and larger gradient steps than the library's (10 epochs in batches of 64): a quarter of their time.
     "batch_size": 256,
@@ -101,13 +104,15 @@ class TrainingSettings:
         check_name(self.starts, STARTS, "starts")
         check_seed(self.seed)
         if self.layout is not None:
-            check_seed(self.layout)
+            check_seed(self.layout, "layout")
+        check_count(self.num_envs, "num_envs", most=MOST_ENVS)
         if not 0.0 < self.reward_scale < math.inf:
             raise ValueError(f"reward_scale is {self.reward_scale!r}, expected a positive number")
 
     def make_env(self) -> Env:
         """The environment, in its layout."""
         env = with_layout(make_by_id(self.environment), self.layout)
+        check_actions(self.algorithm, env.action_space, self.environment)
         if "minigrid" in sys.modules:
             from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
 
@@ -179,5 +184,7 @@ def hyperparameters(assignments: list[str]) -> dict[str, Any]:
                 f"--set is {assignment!r}, expected a name and a number, a word or a list, as in --set n_steps=64, "
                 "--set net_arch=[128,128] or --set activation_fn=relu"
             )
+        if name.strip() in found:
+            raise ValueError(f"--set gives {name.strip()} twice, expected one value for each hyperparameter")
         found[name.strip()] = parsed
     return found

@@ -24,6 +24,7 @@ from curious_explorer.settings_description import make_folder
 from curious_explorer.studies.figures import save_figure
 from curious_explorer.studies.paper_figures import draw_evolution
 from curious_explorer.studies.paper_results import evenly_spread
+from curious_explorer.validation import check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
 GAMMA = 0.95
@@ -49,8 +50,8 @@ class Demonstration:
 def demonstrate(folder: str | Path, *, depth: int = 20, seed: int = 0, progress: bool = True) -> Demonstration:
     """Explore the combination lock, train with and without the reset model, and draw how the exploration went."""
     target = Path(folder)
+    mdp = combination_lock(depth, permute_actions=check_seed(seed))
     make_folder(target)
-    mdp = combination_lock(depth, permute_actions=seed)
     world = TabularWorld(mdp, seed=seed)
     exploration = explore(world, TRPO(updates=60), gamma=GAMMA, rounds=depth, progress=progress)
     trained = improve(world, LEARNER, exploration.reset_model, gamma=GAMMA)

@@ -22,7 +22,13 @@ from curious_explorer.callbacks.events import EXPLORE, Callback, part_of
 from curious_explorer.environments.environment_names import find_environment
 from curious_explorer.environments.id_packages import package_of
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, explored_digest, holds_results
+from curious_explorer.explorers.checkpoint import (
+    COUNTS_FILE,
+    SETTINGS_FILE,
+    explored_digest,
+    explored_seed,
+    holds_results,
+)
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
@@ -47,7 +53,7 @@ from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format
 from curious_explorer.studies.figures import draw_visited_cells, draw_visited_states, save_figure
 from curious_explorer.studies.run_reports import REPORT_FILE, write_exploration_report
-from curious_explorer.validation import check_count, check_gamma, check_name, check_seed
+from curious_explorer.validation import check_count, check_gamma, check_name, check_number, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
 TABULAR: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
@@ -195,6 +201,8 @@ def explore_into(
     stepping = mdp is None
     gamma = check_gamma((0.99 if stepping else 0.95) if settings.gamma is None else settings.gamma)
     check_seed(settings.seed)
+    if settings.beta is not None:
+        check_number(settings.beta, "beta", high=1.0)
     for name in ("rounds", "visits"):
         if (count := getattr(settings, name)) is not None:
             check_count(count, name, least=1)
@@ -421,6 +429,7 @@ def open_explored(
     run = _run_folder(source)
     if not run.claimed or TABLE in run.settings():
         mdp, exploration = load_explored(source, None if environment is None else find_environment(environment))
+        _check_fresh(source / ROUNDS if (source / ROUNDS).is_dir() else source, seed)
         known = {"start": mdp.start, "terminal": mdp.terminal}
         return Reopened(TabularWorld(mdp, seed=seed), exploration.reset_model, exploration, known)
     function = None if cell_function is None else named_function(cell_function)
@@ -432,7 +441,16 @@ def open_explored(
     layout = run.settings().get(LAYOUT)
     world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed, layout=layout)
     resets.check_world(world)
+    _check_fresh(source / ROUNDS, seed)
     return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})
+
+
+def _check_fresh(folder: Path, seed: int) -> None:
+    """Refuse the exploration's own seed: its walks would be drawn again, and samples would not be fresh."""
+    if explored_seed(folder) == seed:
+        raise ValueError(
+            f"seed is {seed}, which is the exploration's own, and samples have to be fresh; choose another seed"
+        )
 
 
 def is_gymnasium_id(name: str) -> bool:

@@ -37,6 +37,8 @@ class SolveSettings:
                 f"{LEAST_SAMPLES:,}, and tasks with rare rewards take 100,000 and more"
             )
         check_seed(self.seed)
+        if self.layout is not None:
+            check_seed(self.layout, "layout")
         if self.algorithm is not None:
             check_name(self.algorithm, TRAINABLE, "algorithm")
         if self.success_return is not None and not math.isfinite(self.success_return):

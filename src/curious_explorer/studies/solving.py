@@ -31,19 +31,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gymnasium import spaces
-
 from curious_explorer.callbacks.events import Callback, Callbacks
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.agents import Agent
 from curious_explorer.gym.cell_names import named_cells
-from curious_explorer.gym.cells import Env
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_inputs import num_inputs
 from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.gym.time_limits import time_limit_of
+from curious_explorer.sb3.algorithms import check_actions
 from curious_explorer.storage import read_json, reading
 from curious_explorer.studies.solve_choice import choose, evaluate
 from curious_explorer.studies.solve_files import (
@@ -188,7 +186,7 @@ def _check(settings: SolveSettings) -> None:
     try:
         num_inputs(env.observation_space)
         num_outputs(env.action_space)
-        _check_algorithm(settings, env)
+        check_actions(settings.algorithm, env.action_space, settings.environment)
         longest = time_limit_of(env) or LEAST_LONGEST
         least = max(LEAST_EPISODES * longest, BEGINNING + BEGINNING_EPISODES * longest)
         if settings.samples < least:
@@ -200,14 +198,3 @@ def _check(settings: SolveSettings) -> None:
             named_cells(settings.cells, env)
     finally:
         env.close()
-
-
-def _check_algorithm(settings: SolveSettings, env: Env) -> None:
-    """Refuse an algorithm that has no actions of this kind."""
-    kinds = {"sac": (spaces.Box, "a box, as of torques"), "dqn": (spaces.Discrete, "one whole number")}
-    kind, words = kinds.get(settings.algorithm or "", (spaces.Space, ""))
-    if not isinstance(env.action_space, kind):
-        raise ValueError(
-            f"algorithm is {settings.algorithm}, whose actions are {words}, but actions of "
-            f"{settings.environment} are {env.action_space}; leave --algorithm out, or choose ppo"
-        )
