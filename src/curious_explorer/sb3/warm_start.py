@@ -33,6 +33,10 @@ BATCHES, LEARNING_RATE = 600, 1e-3
 LOOK_EVERY, SURE = 50, 0.02
 """After so many of them each, cloning ends if the advised actions have become as sure as this, in nats."""
 CRITIC_WEIGHT = 0.5
+STEPS_SEEN = 100_000
+"""For as many steps the mean and the variance of demonstrations count in those that observations are scaled by. What is
+seen next would soon outweigh some hundred steps, and a policy that sees the same places at other numbers is another
+one: one that solved its task forgot within 2,000 steps where it has to press (docs/starts.md)."""
 SOFTNESS = 0.25
 """Where two tries of an action always differ, this share of what is cloned are random actions instead of the plan's; in
 proportion where they differ less often, and none where nothing is random."""
@@ -100,6 +104,7 @@ def clone(
     seen, acted, returned = _examples(found, learner.view, choices, model.gamma)
     if learner.normalizer is not None:
         learner.statistics.update(seen[NUMBERS] if isinstance(seen, dict) else seen)
+        learner.statistics.count = max(learner.statistics.count, STEPS_SEEN)
     others = np.array([learner.view.action_seen(choice) for choice in choices])
     reminders = Reminders(seen, acted, others, soft, first=FIRST * (1.0 - soft / SOFTNESS))
     policy, targets = model.policy, torch.as_tensor(reward_scale * returned, dtype=torch.float32)
