@@ -148,34 +148,54 @@ def by_random_walks(world: World, limit: int) -> None:
             world.restart()
 
 
-def by_archive(world: World, limit: int) -> None:
-    generator = np.random.default_rng(world.seed)
-    ways: dict[int, tuple[int, ...]] = {world.restart(): ()}
-    cells, visits, first = list(ways), [1], world.samples
+class ArchiveOfWays:
+    """Where a world was stepped to, and the shortest way to each place that was taken; remembers the best episode."""
 
-    def go(action: int, way: tuple[int, ...]) -> bool:
-        """Take a step and store a way that is new, or shorter; whether the episode goes on."""
-        step = world.step(action)
-        if step.terminated or step.truncated:
-            return False
-        known = ways.get(step.state)
+    def __init__(self, world: World, generator: np.random.Generator) -> None:
+        self._world, self._random = world, generator
+        self._ways: dict[int, tuple[int, ...]] = {world.restart(): ()}
+        self._cells, self._visits = list(self._ways), [1]
+        self.best_way: tuple[int, ...] = ()
+        self.best_return = 0.0
+        self.first_reward: int | None = None
+        """After how many samples of the world it was met."""
+
+    def advance(self, limit: int) -> None:
+        """Go back to a stored place and on at random, unless the world has taken so many samples by then."""
+        weights = np.cumsum(1.0 / np.sqrt(np.array(self._visits) + 1.0))
+        chosen = int(np.searchsorted(weights, self._random.random() * weights[-1]))
+        self._visits[chosen] += 1
+        back = self._ways[self._cells[chosen]]
+        self._world.restart()
+        way, returned = [], 0.0
+        for action in (*back, *self._random.integers(self._world.num_actions, size=ARCHIVE_STEPS).tolist()):
+            if self._world.samples + self._world.most_samples_a_step > limit:
+                return
+            step = self._world.step(action)
+            way.append(action)
+            returned += step.reward
+            if step.reward > 0.0 and self.first_reward is None:
+                self.first_reward = self._world.samples
+            if returned > self.best_return:
+                self.best_return, self.best_way = returned, tuple(way)
+            if step.terminated or step.truncated:
+                return
+            self._store(step.state, tuple(way))
+
+    def _store(self, cell: int, way: tuple[int, ...]) -> None:
+        """Keep a way that is new, or shorter."""
+        known = self._ways.get(cell)
         if known is None:
-            cells.append(step.state)
-            visits.append(0)
+            self._cells.append(cell)
+            self._visits.append(0)
         if known is None or len(way) < len(known):
-            ways[step.state] = way
-        return True
+            self._ways[cell] = way
 
-    while world.samples - first < limit:
-        weights = np.cumsum(1.0 / np.sqrt(np.array(visits) + 1.0))
-        chosen = int(np.searchsorted(weights, generator.random() * weights[-1]))
-        visits[chosen] += 1
-        way = ways[cells[chosen]]
-        world.restart()
-        going_on = all(go(action, way[: place + 1]) for place, action in enumerate(way))
-        for action in generator.integers(world.num_actions, size=ARCHIVE_STEPS):
-            way = (*way, int(action))
-            going_on = going_on and go(int(action), way)
+
+def by_archive(world: World, limit: int) -> None:
+    archive, last = ArchiveOfWays(world, np.random.default_rng(world.seed)), world.samples + limit
+    while world.samples + world.most_samples_a_step <= last:
+        archive.advance(last)
 
 
 def by_model_based(world: World, limit: int) -> None:

@@ -1,83 +1,96 @@
 """``python -m benchmarks.gym_studies``: from an id to an agent, beside bonuses and planning alone, at equal samples.
 
-Every run is a line of ``runs.jsonl``; the same command goes on where another stopped. The table says how many seeds
-were solved, with how many samples in all; a run that was not made has no line.
+Every run is a file of JSON in ``--out``; the same command goes on where another stopped. ``--limit SECONDS`` stops all
+that is not finished by then and says how far it was. ``--table`` runs nothing and prints the tables of the docs from
+one or more folders. With ``--plan`` several grids are run in one go, in that order, as ARMS:TASKS:SEEDS[:SAMPLES]:
+
+    python -m benchmarks.gym_studies --arms ours --tasks suite --seeds 5
+    python -m benchmarks.gym_studies --plan ours:suite:0-2 plain,rnd:core:0-1 ours:KeyCorridorS6R3:0:1000000
+    python -m benchmarks.gym_studies --table results/gym_studies another/folder
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from benchmarks.gym_studies.arms import ARMS, Run, run_named
-from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, GROUPS, SAMPLES, TASKS
+from benchmarks.gym_studies.arms import ARMS
+from benchmarks.gym_studies.runs import FINISHED, STOPPED, Job, Run, keep, make_run, read
+from benchmarks.gym_studies.tables import tables
+from benchmarks.gym_studies.tasks import GROUPS, SAMPLES, TASKS
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 
-def read(path: Path) -> list[Run]:
-    """The runs that are there; a line that was cut off by a kill is no run."""
-    runs = []
-    for line in path.read_text().splitlines() if path.is_file() else []:
-        try:
-            runs.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return runs
+def grid(arms: list[str], tasks: list[str], seeds: range, samples: int) -> list[Job]:
+    """All runs of arms on tasks, one seed after the other."""
+    named = [each for name in tasks for each in GROUPS.get(name, (name,))]
+    return [Job(task, arm, seed, samples) for seed in seeds for task in named for arm in arms]
 
 
-def table(runs: list[Run]) -> Table:
-    """For each task and arm: seeds solved, the return as a share of the best, and the median samples in all."""
-    shown = Table(title="Seeds solved; mean return, of the best; median samples in all (thousands)")
-    shown.add_column("task")
-    for words in ARMS.values():
-        shown.add_column(words, justify="right")
-    for task in dict.fromkeys(run["task"] for run in runs):
-        cells = []
-        for arm in ARMS:
-            found = [run for run in runs if run["task"] == task and run["arm"] == arm]
-            solved = sum(run["solved"] for run in found)
-            mean = np.mean([run["fraction"] for run in found]) if found else 0.0
-            median = np.median([run["samples"] for run in found]) / 1_000 if found else 0.0
-            cells.append(f"{solved} of {len(found)}; {mean:.2f}; {median:,.0f}" if found else "")
-        shown.add_row(f"{task} *" if task in CHOSE_SETTINGS else task, *cells)
-    return shown
+def planned(words: str) -> list[Job]:
+    """The runs that ARMS:TASKS:SEEDS[:SAMPLES] means."""
+    parts = words.split(":")
+    if len(parts) not in (3, 4):
+        raise argparse.ArgumentTypeError(f"{words!r} has {len(parts)} parts, expected ARMS:TASKS:SEEDS[:SAMPLES]")
+    arms, tasks = parts[0].split(","), parts[1].split(",")
+    for given, known in ((arms, list(ARMS)), (tasks, [*TASKS, *GROUPS])):
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} in {words!r} is not known, expected {', '.join(known)}")
+    first, _, last = parts[2].partition("-")
+    try:
+        seeds = range(int(first), int(last or first) + 1)
+        samples = int(parts[3]) if len(parts) == 4 else SAMPLES
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{words!r}: {error}; seeds are 0 or 0-4, samples a number") from error
+    return grid(arms, tasks, seeds, samples)
+
+
+def make_runs(jobs: list[Job], out: Path, executor: str, workers: int, limit: float | None) -> list[Run]:
+    """Make those that are missing, and keep each as it comes; returns the ones that did not finish."""
+    done = {(run["task"], run["arm"], run["seed"], run["given"]) for run in read([out]) if run["state"] == FINISHED}
+    until = float("inf") if limit is None else time.time() + limit
+    missing = [job._replace(until=until) for job in dict.fromkeys(jobs) if job[:4] not in done]
+    unfinished = []
+    with Progress(console=Console(stderr=True)) as progress:
+        bar = progress.add_task("Studies", total=len(missing))
+        for run in make_executor(executor, workers=workers).run(make_run, missing):
+            if run["state"] != FINISHED:
+                unfinished.append(run)
+            if run["state"] in (FINISHED, STOPPED):
+                keep(out, run)
+            progress.advance(bar)
+    return unfinished
 
 
 def main() -> None:
     """Run what is missing, then show everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", choices=[*TASKS, *GROUPS], default=list(TASKS))
+    parser.add_argument("--tasks", nargs="+", choices=[*TASKS, *GROUPS], default=["suite"])
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["ours"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--samples", type=int, default=SAMPLES, help="of each run, in all")
+    parser.add_argument("--plan", nargs="+", type=planned, metavar="GRID", help="these grids in place of one")
+    parser.add_argument("--limit", type=float, help="seconds after which what is not finished is stopped")
     parser.add_argument("--executor", choices=list(EXECUTORS), default="processes")
-    parser.add_argument("--workers", type=int, default=available_cores())
+    parser.add_argument("--workers", type=int, default=available_cores(), help="processes, of one thread each")
     parser.add_argument("--out", type=Path, default=Path("results/gym_studies"))
+    parser.add_argument("--table", nargs="*", type=Path, metavar="FOLDER", help="print the tables of folders alone")
     given = parser.parse_args()
-    tasks = [each for name in given.tasks for each in GROUPS.get(name, (name,))]
-    given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / "runs.jsonl"
-    done = {(run["task"], run["arm"], run["seed"], run["given"]) for run in read(path)}
-    seeds = range(given.first_seed, given.first_seed + given.seeds)
-    asked = [(task, arm, seed, given.samples) for seed in seeds for task in tasks for arm in given.arms]
-    missing = [one for one in asked if one not in done]
-    executor = make_executor(given.executor, workers=given.workers)
-    with Progress(console=Console(stderr=True)) as progress:
-        bar = progress.add_task("Studies", total=len(missing))
-        for finished in executor.run(run_named, missing):
-            with path.open("a") as stream:
-                stream.write(json.dumps(finished) + "\n")
-            progress.advance(bar)
-    Console().print(table(read(path)))
-    Console().print("* a task on which settings were chosen")
+    if given.table is None:
+        given.out.mkdir(parents=True, exist_ok=True)
+        one = grid(given.arms, given.tasks, range(given.first_seed, given.first_seed + given.seeds), given.samples)
+        jobs = one if given.plan is None else [job for each in given.plan for job in each]
+        for run in make_runs(jobs, given.out, given.executor, given.workers, given.limit):
+            at = f"stopped after {run['samples']:,} samples" if run["state"] == STOPPED else run["state"]
+            print(f"{run['task']}, {ARMS[run['arm']]}, seed {run['seed']}, {run['given']:,} given: {at}")
+    print("\n".join(tables(read(given.table or [given.out]))))
 
 
 if __name__ == "__main__":

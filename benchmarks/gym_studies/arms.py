@@ -6,30 +6,34 @@ rnd        PPO with random network distillation, as published
 noveld     PPO with NovelD
 counts     PPO with a bonus of counts
 planning   `Frontier` and the plan on its counts: no network
+archive    back to a stored cell by its stored actions, then random steps; the way to the reward is done again, blindly
 
 All that learn by PPO have its settings of `sb3.training_settings`. A run ends when three evaluations in a row reach 0.9
-of the best return, or with its samples; evaluations on the way are counted where a run ends by them, that is in all
-arms alike. What is reported comes from fifty further episodes from the environment's own start.
+of the best return, or with its samples; evaluations on the way are counted, in all arms alike. What is reported comes
+from fifty further episodes from the environment's own start.
 """
 
 from __future__ import annotations
 
-import os
-import time
-import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from benchmarks.gym_studies.tasks import TASKS, Task
+from benchmarks.frontier import ArchiveOfWays
+from benchmarks.gym_studies.tasks import Task
 from curious_explorer import Frontier, GymWorld, explore, load_policy, solve_task
-from curious_explorer.gym.agents import CellAgent, play_episodes
+from curious_explorer.callbacks import Event, on_events
+from curious_explorer.gym.agents import Agent, CellAgent, play_episodes
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.sb3.training import Evaluated, train_into
+from curious_explorer.sb3.training import Evaluated, load_progress, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
+from curious_explorer.studies import solve_choice
+from curious_explorer.studies.task_methods import points_of
 
 ARMS = {
     "ours": "ours",
@@ -38,46 +42,47 @@ ARMS = {
     "noveld": "NovelD",
     "counts": "counts",
     "planning": "planning alone",
+    "archive": "archive",
 }
 BONUSES = ("rnd", "noveld", "counts")
 SOLVED = 0.9
 """Of the best return."""
 IN_A_ROW = 3
 EPISODES = 50
+GAMMA = 0.99
 
 Run = dict[str, Any]
+Note = Callable[[int], None]
+"""Told how many samples were taken so far, for runs that are stopped."""
 
 
-def run_named(named: tuple[str, str, int, int]) -> Run:
-    """The run of a task, an arm and a seed, with so many samples in all."""
-    name, arm, seed, samples = named
-    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: small networks are slower on more
-    warnings.simplefilter("ignore")
-    task, began = TASKS[name], time.process_time()
-    with TemporaryDirectory() as folder:
-        found: Run = ARM_FUNCTIONS[arm](task, seed, samples, Path(folder) / "run")
-    fraction = found["return"] / task.best
-    return (
-        {"task": name, "arm": arm, "seed": seed, "given": samples, "fraction": fraction, "solved": fraction >= SOLVED}
-        | found
-        | {"seconds": time.process_time() - began}
-    )
-
-
-def run_ours(task: Task, seed: int, samples: int, folder: Path) -> Run:
-    """`solve_task`."""
-    solved = solve_task(task.environment, samples=samples, seed=seed, out=folder)
-    summary = solved.summary
+def run_ours(task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
+    """`solve_task`, without its page."""
+    with mock.patch.object(solve_choice, "write_report"):  # its pictures and films take longer than many a run
+        solved = solve_task(
+            task.environment, samples=samples, seed=seed, out=folder, progress=lambda now: note(now.samples)
+        )
+    summary, stages = solved.summary, solved.stages
+    agent, evaluations = stages["choose"]["agent"], list[Evaluated]()
+    stage, elsewhere = {"plain": "plain", "learning": "learn"}.get(agent.get("folder", "")), summary["samples"]
+    if stage is not None:
+        saved = load_progress(folder / agent["folder"])
+        assert saved is not None
+        evaluations = saved[1]
+        elsewhere -= stages[stage]["samples"] + stages["choose"]["samples"]
     return {
         "return": summary["return_mean"],
         "samples": summary["samples"],
+        "curve": points_of(evaluations, elsewhere),
+        "agent": agent.get("folder", agent["kind"]),
+        "stages": {name: int(kept["samples"]) for name, kept in stages.items() if "samples" in kept},
         "first_reward": summary["first_reward"],
         "explored": summary["explored"],
         "verdict": summary["verdict"],
     }
 
 
-def run_ppo(task: Task, seed: int, samples: int, folder: Path, algorithm: str) -> Run:
+def run_ppo(algorithm: str, task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
     """PPO, with a bonus or without."""
     settings = TrainingSettings(
         environment=task.environment,
@@ -88,43 +93,106 @@ def run_ppo(task: Task, seed: int, samples: int, folder: Path, algorithm: str) -
         deterministic=False,
     )
 
-    def solved(evaluations: Any) -> bool:
-        last: list[Evaluated] = evaluations[-IN_A_ROW:]
+    def solved(evaluations: Sequence[Evaluated]) -> bool:
+        last = evaluations[-IN_A_ROW:]
         return len(last) == IN_A_ROW and all(each.mean_return >= SOLVED * task.best for each in last)
 
-    training = train_into(folder, settings, until=solved)
-    env = with_layout(make_by_id(task.environment), settings.layout)
-    played = play_episodes(env, load_policy(folder), EPISODES, seed=1_000_000 + seed)
+    def tell(event: Event) -> None:
+        note(event.samples)
+
+    training = train_into(folder, settings, until=solved, watch=on_events(tell))
     evaluated = sum(each.evaluation_steps for each in training.evaluations)
     return {
-        "return": played.mean_return,
+        "return": _played(task, seed, load_policy(folder)),
         "samples": training.samples + evaluated,
-        "curve": [(each.samples, each.mean_return) for each in training.evaluations],
+        "curve": points_of(training.evaluations),
     }
 
 
-def run_planning(task: Task, seed: int, samples: int, _: Path) -> Run:
+def run_planning(task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
     """Explore by counts until nothing is left or a reward was met and as much again; then act by the plan."""
     world = GymWorld(task.environment, seed=seed, layout=_layout(task, seed), time_limits=True)
     explorer = Frontier(after_reward=1.0, least_after_reward=samples // 20)
-    exploration = explore(world, explorer, gamma=0.99, samples=samples - world.samples)
-    env = with_layout(make_by_id(task.environment), _layout(task, seed))
+
+    def tell(event: Event) -> None:
+        note(event.samples)
+
+    exploration = explore(world, explorer, gamma=GAMMA, samples=samples - world.samples, watch=on_events(tell))
     policy = exploration.policy
     assert policy is not None
     agent = CellAgent(np.asarray(policy), world.discretisation, seed=seed)
-    played = play_episodes(env, agent, EPISODES, seed=1_000_000 + seed)
-    return {"return": played.mean_return, "samples": world.samples, "first_reward": exploration.first_reward}
+    return {
+        "return": _played(task, seed, agent),
+        "samples": world.samples,
+        "first_reward": exploration.first_reward,
+    }
 
 
-ARM_FUNCTIONS: dict[str, Any] = {
+def run_archive(task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
+    """Go back by stored actions and on at random until the best return was met; then do the same again."""
+    world = GymWorld(task.environment, seed=seed, layout=_layout(task, seed), time_limits=True)
+    archive = ArchiveOfWays(world, np.random.default_rng(seed))
+    while world.samples < samples and archive.best_return < SOLVED * task.best:
+        archive.advance(samples)
+        note(world.samples)
+    choices = world.discretisation.action_set.choices
+    hold = world.discretisation.action_set.hold
+    way = [choices[number] for number in archive.best_way for _ in range(hold)]
+    found: Run = {"return": _played(task, seed, Repeated(way)), "samples": world.samples}
+    return found | {"first_reward": archive.first_reward}
+
+
+class Repeated(Agent):
+    """Does the same actions in every episode, whatever it sees, and the last one of them when none is left."""
+
+    def __init__(self, way: list[Any]) -> None:
+        self._way, self._done = way, 0
+
+    def begin(self) -> None:
+        self._done = 0
+
+    def act(self, observation: Any, env: Any = None) -> Any:
+        self._done += 1
+        if not self._way:
+            return env.action_space.sample()
+        return self._way[min(self._done, len(self._way)) - 1]
+
+
+ARM_FUNCTIONS: dict[str, Callable[[Task, int, int, Path, Note], Run]] = {
     "ours": run_ours,
-    "plain": lambda task, seed, samples, folder: run_ppo(task, seed, samples, folder, "ppo"),
+    "plain": partial(run_ppo, "ppo"),
     "planning": run_planning,
-    **{
-        name: lambda task, seed, samples, folder, name=name: run_ppo(task, seed, samples, folder, name)
-        for name in BONUSES
-    },
+    "archive": run_archive,
+    **{name: partial(run_ppo, name) for name in BONUSES},
 }
+
+
+def run_arm(task: Task, arm: str, seed: int, samples: int, folder: Path, note: Note) -> Run:
+    """One run: its return as a share of the best, whether that is solved, and after how many samples it was."""
+    found = ARM_FUNCTIONS[arm](task, seed, samples, folder, note)
+    curve = [(taken, returned / task.best) for taken, returned in found.get("curve", [])]
+    fraction = found["return"] / task.best
+    solved = fraction >= SOLVED
+    at = solved_at(curve, found["samples"]) if solved else None
+    return found | {"fraction": fraction, "solved": solved, "solved_at": at, "curve": curve}
+
+
+def solved_at(curve: Sequence[tuple[int, float]], samples: int) -> int:
+    """Samples at the first of the good evaluations that a solved run ended with; all samples where it has none."""
+    found = samples
+    for taken, fraction in reversed(curve):
+        if fraction < SOLVED:
+            break
+        found = min(found, taken)
+    return found
+
+
+def _played(task: Task, seed: int, agent: Agent) -> float:
+    """The mean return of fresh episodes."""
+    env = with_layout(make_by_id(task.environment), _layout(task, seed))
+    played = play_episodes(env, agent, EPISODES, seed=1_000_000 + seed)
+    env.close()
+    return played.mean_return
 
 
 def _layout(task: Task, seed: int) -> int | None:
