@@ -12,28 +12,35 @@ exploring is a sample, those in which the network acts included; those of tests 
 Settings were chosen on MultiRoom-N4, KeyCorridorS3R1 and KeyCorridorS3R2 with seeds below 100, and then left alone.
 
 Everything is kept in ``--out``: run the same command again to go on, or with more ``--stages`` to go further. A line is
-printed for each stage.
+printed for each stage, and kept with the settings in ``results.json``. After ``--minutes``, or where it is terminated,
+it stops, and says where it stood.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
+import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from curious_explorer.sb3.label_cloning import Cloning
 from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
-from curious_explorer.studies.layouts_study import Stage, study_of_minigrid
+from curious_explorer.storage import Format, write_json
+from curious_explorer.studies.layouts_study import Stage, study_of_minigrid, where_it_stands
 from curious_explorer.studies.runner import make_executor
 
 TASKS = {
     "MultiRoom-N4": "MiniGrid-MultiRoom-N4-S5-v0",
     "MultiRoom-N6": "MiniGrid-MultiRoom-N6-v0",
-    "MultiRoom-N7-S8": "MiniGrid-MultiRoom-N7-S8-v0",
+    # Not registered by MiniGrid, though the literature has it.
+    "MultiRoom-N7-S8": "MiniGrid-MultiRoom-N6-v0?minNumRooms=7&maxNumRooms=7&maxRoomSize=8",
     "DoorKey-8x8": "MiniGrid-DoorKey-8x8-v0",
     "KeyCorridorS3R1": "MiniGrid-KeyCorridorS3R1-v0",
     "KeyCorridorS3R2": "MiniGrid-KeyCorridorS3R2-v0",
@@ -43,18 +50,29 @@ TASKS = {
     "ObstructedMaze-1Dlh": "MiniGrid-ObstructedMaze-1Dlh-v0",
     "ObstructedMaze-2Dlh": "MiniGrid-ObstructedMaze-2Dlh-v0",
 }
-NOT_REGISTERED = {"MiniGrid-MultiRoom-N7-S8-v0": {"minNumRooms": 7, "maxNumRooms": 7, "maxRoomSize": 8}}
-"""By MiniGrid, though the literature has it."""
 ARMS = ("memory", "view", "apart")
+RESULTS = Format("curious-explorer/layouts-benchmark", 1)
 
 
-def register() -> None:
-    """Make all tasks known to Gymnasium."""
-    import minigrid  # noqa: F401
+class TimeIsUpError(Exception):
+    """The time that was given is over."""
 
-    for identifier, rooms in NOT_REGISTERED.items():
-        if identifier not in gymnasium.registry:
-            gymnasium.register(identifier, entry_point="minigrid.envs:MultiRoomEnv", kwargs=rooms)
+
+@contextlib.contextmanager
+def stopped_after(minutes: float | None) -> Iterator[None]:
+    """Raises an error in the block after so long, or where the process is told to end."""
+
+    def stop(*_: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        raise TimeIsUpError
+
+    for which in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(which, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.0 if minutes is None else 60.0 * minutes)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def line(task: str, arm: str, seed: int, stage: Stage) -> str:
@@ -68,7 +86,7 @@ def line(task: str, arm: str, seed: int, stage: Stage) -> str:
     )
 
 
-def run(task: str, arm: str, seed: int, asked: argparse.Namespace) -> list[Stage]:
+def run(task: str, arm: str, seed: int, asked: argparse.Namespace, results: list[dict[str, Any]]) -> None:
     """All stages of one run, those already done included."""
     cloning: Any = Cloning(seed=seed)
     if arm == "memory":
@@ -90,12 +108,26 @@ def run(task: str, arm: str, seed: int, asked: argparse.Namespace) -> list[Stage
         seed=seed,
         cloning=cloning,
     )
-    folder = Path(asked.out) / f"{task}-{arm}-{seed}"
-    return study.run(
-        folder,
-        executor=make_executor(None, workers=asked.workers),
-        on_stage=lambda stage: print(line(task, arm, seed, stage), flush=True),
-    )
+    folder, about = Path(asked.out) / f"{task}-{arm}-{seed}", {"task": task, "arm": arm, "seed": seed}
+
+    def on_stage(stage: Stage) -> None:
+        print(line(task, arm, seed, stage), flush=True)
+        results.append(about | stage._asdict())
+        keep(asked, results)
+
+    try:
+        study.run(folder, executor=make_executor(None, workers=asked.workers), on_stage=on_stage)
+    except TimeIsUpError:
+        where = where_it_stands(folder) if folder.is_dir() else "nothing was explored"
+        print(f"{task}, {arm}, seed {seed}: stopped {where}", flush=True)
+        results.append(about | {"stopped": where})
+        keep(asked, results)
+        raise
+
+
+def keep(asked: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+    """Write what was asked for and what came of it."""
+    write_json(Path(asked.out) / "results.json", RESULTS, {"asked": vars(asked), "runs": results})
 
 
 def main() -> None:
@@ -114,19 +146,25 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=500)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="where the network that remembers learns")
+    parser.add_argument("--minutes", type=float, help="how long at most; without limit if left out")
     parser.add_argument("--out", default="results/layouts")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    register()
     Path(asked.out).mkdir(parents=True, exist_ok=True)
     print(
         "| task | arm | seed | layouts | paid | samples | median to first reward | unseen solved | test steps | "
         "CPU seconds |\n|---|---|---|---|---|---|---|---|---|---|"
     )
-    for task in asked.tasks.split(","):
-        for arm in asked.arms.split(","):
-            for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
-                run(task, arm, seed, asked)
+    results: list[dict[str, Any]] = []
+    try:
+        with stopped_after(asked.minutes):
+            for task in asked.tasks.split(","):
+                for arm in asked.arms.split(","):
+                    for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
+                        run(task, arm, seed, asked, results)
+    except TimeIsUpError:
+        sys.stdout.flush()
+        os._exit(3)  # not waiting for what workers are doing; they end with this process
 
 
 if __name__ == "__main__":

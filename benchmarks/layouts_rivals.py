@@ -17,9 +17,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from benchmarks.layouts import TASKS, register
+from benchmarks.layouts import TASKS, TimeIsUpError, stopped_after
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.cloned_policy import ClonedPolicy
+from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.minigrid_views import FastViews
 from curious_explorer.gym.symbols import SymbolObservations, Symbols
 from curious_explorer.sb3.algorithms import algorithm_class, network_policy, private_randomness, quiet_logger
@@ -48,7 +49,7 @@ class NewLayouts(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def make(identifier: str) -> Env:
     """The environment as it is tested."""
-    return FastViews(gymnasium.make(identifier, disable_env_checker=True))
+    return FastViews(make_by_id(identifier))
 
 
 def look(identifier: str, seed: int, meter: Meter) -> Symbols:
@@ -134,14 +135,18 @@ def main() -> None:
         "--tests-at", type=lambda text: [int(part) for part in text.split(",")], default=[100_000, 300_000, 1_000_000]
     )
     parser.add_argument("--tests", type=int, default=500)
+    parser.add_argument("--minutes", type=float, help="how long at most; without limit if left out")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    register()
     print("| task | algorithm | seed | samples | unseen solved |\n|---|---|---|---|---|")
-    for task in asked.tasks.split(","):
-        for algorithm in asked.algorithms.split(","):
-            for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
-                run(task, algorithm, seed, asked.tests_at, asked.tests)
+    try:
+        with stopped_after(asked.minutes):
+            for task in asked.tasks.split(","):
+                for algorithm in asked.algorithms.split(","):
+                    for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
+                        run(task, algorithm, seed, asked.tests_at, asked.tests)
+    except TimeIsUpError:
+        print("stopped when the time was up", flush=True)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,26 @@ def test_what_was_learned_in_some_layouts_saves_samples_in_the_next():
     assert np.mean([each.first_reward for each in without.found][-10:]) > 30
 
 
+class Counting:
+    """In this process, with how many layouts were explored side by side each time."""
+
+    def __init__(self):
+        self.many = []
+
+    def run(self, function, jobs):
+        jobs = list(jobs)
+        self.many.append(len(jobs))
+        return map(function, jobs)
+
+
+def test_as_many_as_are_missing_for_the_next_lesson_are_explored_side_by_side():
+    jobs = Counting()
+    settings = ManyLayouts(first_share=200, after=0, follow=0, at_once=2, teacher=Reader(), jobs=jobs)
+    exploration = explore(world_of(range(24), length=4), settings, gamma=0.9, samples=50_000)
+    assert exploration.summary.found == 24
+    assert jobs.many == [2, 2, 2, 3, 5, 7, 3]  # lessons after 4, 6, 9, 14 and 21
+
+
 @pytest.mark.slow
 def test_it_does_not_matter_where_layouts_are_explored():
     settings = {"first_share": 20, "after": 20, "at_once": 4}

@@ -15,7 +15,7 @@ from curious_explorer.cli.terminal import chosen_executor
 from curious_explorer.errors import ExecutorError
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare
-from curious_explorer.studies.executors import Inline, Processes, available_cores
+from curious_explorer.studies.executors import Inline, Processes, available_cores, kept
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import summary_text
 from curious_explorer.studies.ray_executor import Needs, check_reachable, resolved
@@ -101,6 +101,27 @@ def test_closing_abandons_what_is_not_begun():
     began = time.monotonic()  # starting the workers is not what is timed
     results.close()
     assert time.monotonic() - began < 10
+
+
+def process_of(number):
+    time.sleep(0.05)
+    return number, os.getpid()
+
+
+def test_workers_may_stay_from_one_run_to_the_next():
+    with kept(Processes(workers=2)) as executor:
+        executor.check()
+        first = dict(executor.run(process_of, range(8)))
+        second = dict(executor.run(process_of, range(8)))
+        assert set(first) == set(second) == set(range(8))
+        workers = {*first.values(), *second.values()}
+        assert len(workers) <= 2
+        assert os.getpid() not in workers
+        executor.run(process_of, range(50)).close()
+        with pytest.raises(ExecutorError, match="a worker process died"):
+            list(executor.run(die, [1, 2]))
+    with kept(Inline()) as executor:
+        assert executor == Inline()
 
 
 def test_a_process_that_dies_is_an_error_that_says_what_to_do():

@@ -11,9 +11,12 @@ from curious_explorer import HashedCells
 from curious_explorer.errors import StudyError
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.sb3.label_cloning import Cloning
-from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid
+from curious_explorer.storage import write_json
+from curious_explorer.studies import layouts_study
+from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid, where_it_stands
 from curious_explorer.studies.playing import load_policy, play
-from curious_explorer.studies.solving_layouts import solve_layouts
+from curious_explorer.studies.solving_layouts import solve_layouts, verdict
+from curious_explorer.studies.unseen_layouts import split_layouts
 
 pytest.importorskip("torch")
 
@@ -21,8 +24,8 @@ pytest.importorskip("torch")
 def study(**changed):
     cloning = Cloning(hidden=(32, 32), most_updates=300)
     settings = {"stages": (4, 12), "share": 400, "after": 20, "tests": 60, "cloning": cloning}
-    make = functools.partial(Signposts, length=5, limit=12)
-    return LayoutsStudy(name="signposts", make=make, cells=HashedCells(200), **settings | changed)
+    settings["make"] = functools.partial(Signposts, length=5, limit=12)
+    return LayoutsStudy(name="signposts", cells=HashedCells(200), **settings | changed)
 
 
 def test_unseen_layouts_are_solved_by_what_was_learned_in_others_and_stages_go_on(tmp_path):
@@ -40,6 +43,55 @@ def test_unseen_layouts_are_solved_by_what_was_learned_in_others_and_stages_go_o
     for seed in range(200, 220):
         seen, _ = env.reset(seed=seed)
         assert policy.probabilities([seen])[0].argmax() == seen[1]
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_a_study_that_is_stopped_says_where_it_stood_and_goes_on(tmp_path, monkeypatch):
+    assert where_it_stands(tmp_path) == "nothing was explored"
+    whole = study().run(tmp_path / "whole")
+    with pytest.raises(StoppedError):
+        study().run(tmp_path / "run", on_stage=stop)
+    assert where_it_stands(tmp_path / "run") == "after the stage of 4 layouts"
+    monkeypatch.setattr(layouts_study, "write_json", lambda path, *rest: stop_at("explored.json", path, *rest))
+    with pytest.raises(StoppedError):
+        study().run(tmp_path / "run")
+    where = where_it_stands(tmp_path / "run")
+    assert where.startswith(
+        "in exploring for the stage of 12 layouts: of the 8 that it adds 8 had paid and 8 were done"
+    )
+    monkeypatch.setattr(layouts_study, "write_json", lambda path, *rest: stop_at("tested.json", path, *rest))
+    with pytest.raises(StoppedError):
+        study().run(tmp_path / "run")
+    assert where_it_stands(tmp_path / "run") == "in cloning or testing after 12 layouts"
+    monkeypatch.undo()
+    again = study().run(tmp_path / "run")
+    assert [each._replace(seconds=0) for each in again] == [each._replace(seconds=0) for each in whole]
+    assert where_it_stands(tmp_path / "run") == "after the stage of 12 layouts"
+
+
+def stop(stage):
+    raise StoppedError
+
+
+def stop_at(name, path, *rest):
+    if path.name == name:
+        raise StoppedError
+    return write_json(path, *rest)
+
+
+def test_layouts_that_raise_are_told_of_those_explored_and_those_tested(tmp_path):
+    split = split_layouts(8, 30, seed=0)
+    broken = (split.train[2], split.test[3], split.test[20])
+    make = functools.partial(Signposts, length=5, limit=12, broken=broken)
+    stage = study(stages=(8,), tests=30, make=make).run(tmp_path)[0]
+    assert (stage.found, stage.failed, stage.set_aside) == (7, 1, 0)
+    assert f"no map of {broken[0]}" in stage.report
+    assert stage.tests_failed == tuple(sorted(broken[1:]))
+    assert stage.solved <= 28
+    assert "in 2 of those tested the environment raised" in verdict(stage)
 
 
 def test_other_settings_need_another_folder(tmp_path):

@@ -174,6 +174,8 @@ def _solve_layouts(
             tell=lambda text: say(console, text),
         )
     say(console, f"\n{summary['verdict']}")
+    if summary["set_aside"] or summary["failed"] or not summary["found"]:
+        say(console, summary["report"])
     say(console, f"Summary: {folder / 'summary.json'}; look at it: curious-explorer play {folder}")
 
 

@@ -23,6 +23,7 @@ to: then all are explored as one, by what the agent sees, and the labels are wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -87,8 +88,9 @@ class ManyLayouts:
     longest: int = 200
     """Steps of such an episode."""
     at_once: int = 8
-    """How many layouts are explored side by side, knowing the same. It matters for what is found, and for how many
-    processes can help; where they run does not matter for what is found."""
+    """How many layouts are explored side by side, knowing the same; with a teacher as many as are missing for its next
+    lesson, if these are more. It matters for what is found, and for how many processes can help; where they run does
+    not matter for what is found."""
     most_labels: int = 4_000
     """How many states of a layout are labelled; where there are more, those nearest to the best ways."""
     teacher: Teacher | None = None
@@ -155,6 +157,7 @@ class _Schedule:
         self._first_reward: int | None = None
         self._guess: Guess | RememberingGuess | None = None
         self._learned_from = 0
+        self._missing = 0  # labelled layouts until the next lesson
         self._known = known
 
     def run(self, watch: Watch | None) -> LayoutExploration:
@@ -191,8 +194,12 @@ class _Schedule:
 
     def _at_once(self) -> int:
         """How many layouts are explored side by side: before the first lesson as few as it takes."""
-        waits = self._settings.teacher is not None and self._guess is None
-        return min(self._settings.at_once, FIRST_LESSON) if waits else self._settings.at_once
+        settings = self._settings
+        if settings.teacher is None:
+            return settings.at_once
+        if self._guess is None:
+            return min(settings.at_once, FIRST_LESSON)
+        return max(settings.at_once, self._missing)
 
     def _compare(self, layout: int) -> str | None:
         """What is wrong with two restarts in a layout, if anything is."""
@@ -244,6 +251,7 @@ class _Schedule:
         teacher, labels = self._settings.teacher, [*self._known, *labels]
         if teacher is not None and len(labels) >= max(FIRST_LESSON, NEXT_LESSON * self._learned_from):
             self._guess, self._learned_from = teacher(labels), len(labels)
+        self._missing = math.ceil(max(FIRST_LESSON, NEXT_LESSON * self._learned_from)) - len(labels)
 
 
 DIFFERENT = "two restarts by its seed did not agree"

@@ -9,9 +9,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Protocol, TypeVar
@@ -76,27 +77,70 @@ class Processes:
         if len(pending) < 2:
             yield from map(function, pending)
             return
-        # Spawned, not forked: a fork would copy the progress bar's thread in the middle of whatever it does.
-        context = multiprocessing.get_context("spawn")
         many = min(self.workers, len(pending))
-        pool = ProcessPoolExecutor(many, mp_context=context, initializer=_end_with_the_parent)
+        pool = _workers(many)
         try:
-            pending.reverse()
-            running: set[Future[Result]] = set()
-            while pending or running:
-                while pending and len(running) < QUEUED_PER_WORKER * many:
-                    running.add(pool.submit(function, pending.pop()))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        except BrokenProcessPool as error:
-            raise ExecutorError(
-                "a worker process died: killed from outside, for want of memory, or because a script starts workers "
-                "outside of if __name__ == '__main__'; whatever was finished before is kept, so do the same again with "
-                "--resume, with fewer --workers if memory is short"
-            ) from error
+            yield from _run_in(pool, many, function, pending)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    @contextmanager
+    def kept(self) -> Iterator[KeptProcesses]:
+        """An executor whose workers stay from one `run` to the next, for many short ones."""
+        pool = _workers(self.workers)
+        try:
+            yield KeptProcesses(pool, self.workers)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class KeptProcesses:
+    """The workers of `Processes.kept`."""
+
+    _pool: ProcessPoolExecutor
+    _workers: int
+
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    def run(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Generator[Result, None, None]:
+        """The result of each job, as soon as it is there."""
+        yield from _run_in(self._pool, self._workers, function, list(jobs))
+
+
+def kept(executor: Executor) -> AbstractContextManager[Executor]:
+    """The same executor, with workers that stay from one `run` to the next where it has such."""
+    return executor.kept() if isinstance(executor, Processes) else nullcontext(executor)
+
+
+def _workers(many: int) -> ProcessPoolExecutor:
+    # Spawned, not forked: a fork would copy the progress bar's thread in the middle of whatever it does.
+    return ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_the_parent)
+
+
+def _run_in(
+    pool: ProcessPoolExecutor, many: int, function: Callable[[Job], Result], pending: list[Job]
+) -> Generator[Result, None, None]:
+    """The results of jobs, a few of which are handed out at a time; the others are dropped if this is closed."""
+    pending.reverse()
+    running: set[Future[Result]] = set()
+    try:
+        while pending or running:
+            while pending and len(running) < QUEUED_PER_WORKER * many:
+                running.add(pool.submit(function, pending.pop()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise ExecutorError(
+            "a worker process died: killed from outside, for want of memory, or because a script starts workers "
+            "outside of if __name__ == '__main__'; whatever was finished before is kept, so do the same again with "
+            "--resume, with fewer --workers if memory is short"
+        ) from error
+    finally:
+        for future in running:
+            future.cancel()
 
 
 def _end_with_the_parent() -> None:

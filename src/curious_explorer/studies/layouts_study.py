@@ -1,6 +1,7 @@
 """Explore some layouts, clone what was found best in them, test on layouts never seen; with ever more layouts.
 
 FOLDER/study.json            what was asked for
+FOLDER/0008/standing.json    how far exploring them has come
 FOLDER/0008/explored.json    what exploring the layouts up to the eighth took, and the report
 FOLDER/0008/labels.npz       what was found best in those that this stage added
 FOLDER/0008/lesson/          what was cloned last while exploring, from which the policy begins
@@ -15,6 +16,7 @@ is trained by reward here.
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,23 +26,26 @@ from typing import Any, NamedTuple
 from curious_explorer.errors import StudyError
 from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.explorers.layout_files import read_labels, write_labels
-from curious_explorer.explorers.layout_slice import Labelled
+from curious_explorer.explorers.layout_slice import Found, Labelled
 from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import Cells, Env
 from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, read_json, reading, write_json
-from curious_explorer.studies.executors import Executor, Inline
+from curious_explorer.studies.executors import Executor, Inline, kept
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS, LayoutSplit, play_unseen, split_layouts
 from curious_explorer.validation import check_count, check_gamma, check_seed
 
 STUDY = Format("curious-explorer/layouts-study", 1)
 EXPLORED = Format("curious-explorer/layouts-explored", 1)
 TESTED = Format("curious-explorer/layouts-tested", 1)
+STANDING = Format("curious-explorer/layouts-standing", 1)
 _EXPLORED_KEYS = {"layouts", "samples", "found", "set_aside", "failed", "labels", "first_rewards", "report", "seconds"}
-_TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "seconds"}
+_TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "failed", "seconds"}
+_STANDING_KEYS = {"layouts", "found", "done", "samples", "seconds"}
 
 
 class Stage(NamedTuple):
@@ -61,6 +66,15 @@ class Stage(NamedTuple):
     high: float
     test_steps: int
     seconds: float
+    """Of this process; others that explored or tested are not in it."""
+    set_aside: int = 0
+    """How many could not be explored to a reward."""
+    failed: int = 0
+    """In how many of those to explore the environment raised."""
+    tests_failed: tuple[int, ...] = ()
+    """The layouts tested in which it raised; they count as not solved."""
+    report: str = ""
+    """What is to be said of the layouts that this stage added, see `LayoutExploration.report`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +159,8 @@ class LayoutsStudy:
         """Do all stages that the folder does not hold yet; returns all of them."""
         path, told = Path(folder), tell or (lambda words: None)
         claimed = RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder")
-        with claimed.claim(self.settings()):
-            return self._stages(path, executor or Inline(), on_stage or (lambda stage: None), told)
+        with claimed.claim(self.settings()), kept(executor or Inline()) as workers:
+            return self._stages(path, workers, on_stage or (lambda stage: None), told)
 
     def _stages(
         self, path: Path, executor: Executor, on_stage: Callable[[Stage], None], told: Callable[[str], None]
@@ -183,6 +197,10 @@ class LayoutsStudy:
                     high=tested["high"],
                     test_steps=tested["steps"],
                     seconds=explored["seconds"] + tested["seconds"],
+                    set_aside=explored["set_aside"] + (stages[-1].set_aside if stages else 0),
+                    failed=explored["failed"] + (stages[-1].failed if stages else 0),
+                    tests_failed=tuple(tested["failed"]),
+                    report=explored["report"],
                 )
             )
             on_stage(stages[-1])
@@ -196,7 +214,19 @@ class LayoutsStudy:
         teacher = self._teacher(earlier) if self.lessons else None
         explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=executor)
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
-        exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known)
+        looked = world.samples
+
+        def tell(found: list[Found]) -> None:
+            numbers = {
+                "layouts": len(found),
+                "found": sum(each.first_reward is not None for each in found),
+                "done": sum(each.finished or each.error is not None for each in found),
+                "samples": looked + sum(each.samples for each in found),
+                "seconds": time.process_time() - began,
+            }
+            write_json(folder / "standing.json", STANDING, numbers)
+
+        exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known, tell=tell)
         if self._remembers and teacher is not None and teacher.policy is not None:
             teacher.policy.save(folder / "lesson")
         write_labels(folder / "labels.npz", exploration.labels)
@@ -241,10 +271,29 @@ class LayoutsStudy:
                 threshold=self.threshold,
                 executor=executor,
             )
-            numbers = {name: getattr(result, name) for name in ("solved", "tested", "low", "high", "steps")}
+            numbers = {name: getattr(result, name) for name in ("solved", "tested", "low", "high", "steps", "failed")}
         else:
-            numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0}
+            numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0, "failed": ()}
         write_json(folder / "tested.json", TESTED, {**numbers, "seconds": time.process_time() - began})
+
+
+def where_it_stands(folder: str | Path) -> str:
+    """In words, how far a study has come that was stopped."""
+    stages = sorted(path for path in Path(folder).iterdir() if path.is_dir())
+    if not stages:
+        return "nothing was explored"
+    last = stages[-1]
+    if (last / "tested.json").is_file():
+        return f"after the stage of {int(last.name)} layouts"
+    if (last / "explored.json").is_file():
+        return f"in cloning or testing after {int(last.name)} layouts"
+    if not (last / "standing.json").is_file():
+        return f"at the beginning of the stage of {int(last.name)} layouts"
+    now = _read(last / "standing.json", STANDING, _STANDING_KEYS)
+    return (
+        f"in exploring for the stage of {int(last.name)} layouts: of the {now['layouts']} that it adds {now['found']} "
+        f"had paid and {now['done']} were done, with {now['samples']:,} samples"
+    )
 
 
 def _policy_in(folder: Path, space: Any) -> RecurrentPolicy | None:
@@ -272,15 +321,18 @@ def study_of_minigrid(name: str, *, max_cells: int = 1_000_000, **settings: Any)
 
     return LayoutsStudy(
         name=name,
-        make=functools.partial(_make_minigrid, name),
+        make=functools.partial(make_fast, name),
         cells=MiniGridCells(max_cells, things=True),
         actions=list(range(6)),
         **settings,
     )
 
 
-def _make_minigrid(name: str) -> Env:
-    from curious_explorer.gym.make_env import make_by_id
-    from curious_explorer.gym.minigrid_views import FastViews
+def make_fast(name: str) -> Env:
+    """An environment by its id; a MiniGrid draws what the agent sees faster."""
+    env = make_by_id(name)
+    if "minigrid" in sys.modules:
+        from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
 
-    return FastViews(make_by_id(name))
+        draw_faster(env)
+    return env

@@ -7,7 +7,7 @@ one stage, and ``summary.json`` beside it; `load_policy` and ``play`` take it. N
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,14 @@ from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
+from curious_explorer.studies.layouts_study import LayoutsStudy, Stage, make_fast
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS
 from curious_explorer.validation import check_count, check_seed
 
 SUMMARY = Format("curious-explorer/layouts-summary", 1)
 SUMMARY_FILE = "summary.json"
 _SUMMARY_KEYS = {"environment", "success", "interval", "tested", "layouts", "found", "samples", "evaluation_samples"}
-_SUMMARY_KEYS |= {"labels", "settings", "verdict"}
+_SUMMARY_KEYS |= {"labels", "settings", "verdict", "set_aside", "failed", "tests_failed", "report"}
 LEAST_SHARE = 50
 """Samples for each layout below which nothing can be explored."""
 
@@ -62,7 +62,7 @@ def solve_layouts(
             f"samples is {samples:,}, expected at least {LEAST_SHARE * layouts:,} for {layouts} layouts ({LEAST_SHARE} "
             "each); give more, or explore fewer layouts"
         )
-    make = functools.partial(make_by_id, environment)
+    make = functools.partial(make_fast, environment)
     make().close()  # a misspelt id is refused before anything is written
     study = LayoutsStudy(
         name=environment,
@@ -82,6 +82,10 @@ def solve_layouts(
         "tested": stage.tested,
         "layouts": stage.layouts,
         "found": stage.found,
+        "set_aside": stage.set_aside,
+        "failed": stage.failed,
+        "report": stage.report,
+        "tests_failed": list(stage.tests_failed),
         "samples": stage.samples,
         "evaluation_samples": stage.test_steps,
         "labels": stage.labels,
@@ -103,9 +107,18 @@ def verdict(stage: Stage) -> str:
         f"{share:.3f} of {stage.tested} layouts never seen are solved ({limits}), after exploring {stage.layouts} "
         f"others, {stage.found} of which paid, with {stage.samples:,} samples"
     )
+    if stage.tests_failed:
+        words += (
+            f"; in {len(stage.tests_failed)} of those tested the environment raised ({_few(stage.tests_failed)}), and "
+            "they count as not solved"
+        )
     if share >= 0.9:
         return words
     return f"{words}; more layouts help most, then more samples for each"
+
+
+def _few(layouts: Sequence[int]) -> str:
+    return ", ".join(map(str, layouts[:5])) + (", ..." if len(layouts) > 5 else "")
 
 
 def layouts_summary(folder: Path) -> dict[str, Any] | None:
