@@ -104,6 +104,37 @@ def test_what_was_learned_in_some_layouts_saves_samples_in_the_next():
     assert np.mean([each.first_reward for each in without.found][-10:]) > 30
 
 
+class Whole(HashedCells):
+    """Cells that know all signs, so that each layout has its own."""
+
+    def key(self, observation, env):
+        return (env.unwrapped.place, *map(int, env.unwrapped.signs))
+
+
+def test_where_nothing_repeats_what_was_learned_carries_over_from_turn_to_turn():
+    known = []
+
+    def teacher(labels):
+        known.append(sum(len(each.observations) for each in labels))
+        return Reader()
+
+    def explored(layouts, samples):
+        make = functools.partial(Signposts, length=6, deaf=True)
+        world = GymWorld(make, cells=Whole(10_000), layouts=range(layouts))
+        settings = ManyLayouts(first_share=500, after=30, follow=2, longest=15, teacher=teacher)
+        exploration = settings.explore(world, gamma=0.9, samples=samples)
+        assert not exploration.repeatable
+        assert exploration.samples == world.samples <= samples
+        return exploration.layouts[None]
+
+    found = explored(12, 20_000)
+    assert found.followed == 2 * 8  # 12 turns, of which the guess was there in the last 8
+    assert len(known) == 3  # after 4, 6 and 9 turns
+    assert 0 < known[0] < known[1] < known[2] < len(found.labels.observations)
+    assert found.samples >= explored(1, 20_000).samples + 11 * 30  # every turn took what comes after a reward
+    assert explored(12, 200).samples <= 200
+
+
 class Counting:
     """In this process, with how many layouts were explored side by side each time."""
 

@@ -95,7 +95,7 @@ class LayoutExploration(Exploration):
         if not self.repeatable:
             lines = [
                 "two restarts by one seed did not agree, so that no layout can be explored by itself: all were "
-                f"explored as one, by what the agent sees; {told.samples:,} samples, labels in {told.labels:,} states"
+                f"explored as one; {told.samples:,} samples, labels in {told.labels:,} states"
             ]
         for each in self.set_aside:
             why = "nothing is left within reach" if each.complete else "not within its share"

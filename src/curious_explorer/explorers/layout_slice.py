@@ -192,7 +192,7 @@ def explore_slice(work: Slice) -> Found:
         error=error,
         views=views,
     )
-    return labelled(found, work.gamma, work.most_labels) if finished else found
+    return labelled(found, work.gamma, work.most_labels) if finished and before.layout is not None else found
 
 
 def labelled(found: Found, gamma: float, most: int) -> Found:

@@ -18,14 +18,15 @@ met all actions are new, so that exploring follows this policy for as long as it
 it does not.
 
 **Restarts must repeat.** Two restarts by one seed are compared first. Where they differ there is no layout to come back
-to: then all are explored as one, by what the agent sees, and the labels are what carries over.
+to: then all are explored as one, in turns, and what carries over is the policy on what the agent sees, which is learned
+from the labels between two turns.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -157,40 +158,68 @@ class _Schedule:
         self._first_reward: int | None = None
         self._guess: Guess | RememberingGuess | None = None
         self._learned_from = 0
-        self._missing = 0  # labelled layouts until the next lesson
+        self._labelled = 0  # how many layouts, or turns where no layout can be come back to
         self._known = known
 
     def run(self, watch: Watch | None) -> LayoutExploration:
         """Explore until nothing is open or nothing is left to spend."""
-        layouts: list[int | None] = [*self._world.layouts]
         wrong = {layout: error for layout in self._world.layouts[:COMPARED] if (error := self._compare(layout))}
-        repeatable = DIFFERENT not in wrong.values()
-        if not repeatable:
-            layouts = [None]
-        found = {layout: Found(layout) for layout in layouts}
         self._learn([])
-        for layout, error in wrong.items():
-            if repeatable:
-                found[layout] = Found(layout, error=error)
+        repeatable = DIFFERENT not in wrong.values()
+        found = self._apart(wrong, watch) if repeatable else [self._as_one(watch)]
+        return LayoutExploration(
+            [labelled(each, self._gamma, self._settings.most_labels) for each in found],
+            self._gamma,
+            samples=self._spent,
+            first_reward=self._first_reward,
+            repeatable=repeatable,
+        )
+
+    def _apart(self, wrong: dict[int, str], watch: Watch | None) -> list[Found]:
+        """Every layout by itself, but for those in which something is wrong."""
+        found = {layout: Found(layout, error=wrong.get(layout)) for layout in self._world.layouts}
         while self._spent < self._limit:
             still_open = [each for each in found.values() if not each.finished and each.error is None]
             if not still_open:
                 break
             still_open.sort(key=lambda each: each.samples // self._even)  # in order within each share
             for each in self._explore(still_open[: self._at_once()]):
+                assert each.layout is not None
                 found[each.layout] = each
-            self._tell(list(found.values()))
-            rewarded = sum(each.first_reward is not None for each in found.values())
-            numbers = {"layouts": len(found), "layouts_rewarded": rewarded}
-            events.tell(watch, events.BATCH, events.EXPLORE, self._spent, numbers)
-            self._learn([each.labels for each in found.values() if each.labels is not None])
-        return LayoutExploration(
-            [labelled(each, self._gamma, self._settings.most_labels) for each in found.values()],
-            self._gamma,
-            samples=self._spent,
-            first_reward=self._first_reward,
-            repeatable=repeatable,
-        )
+            self._told(list(found.values()), watch)
+            labels = [each.labels for each in found.values() if each.labels is not None]
+            self._labelled = len(labels)
+            self._learn(labels)
+        return list(found.values())
+
+    def _as_one(self, watch: Watch | None) -> Found:
+        """All layouts together, since none can be come back to; as many turns as there are layouts.
+
+        The first turn goes on until a reward was seen, and a little further; the others are as long as what comes after
+        a reward. A lesson counts a turn as it counts a layout elsewhere.
+        """
+        found, settings = Found(None), self._settings
+        for turn in range(1, len(self._world.layouts) + 1):
+            begun, before = found.samples, found.followed
+            while self._spent < self._limit and not found.finished and found.error is None:
+                after = settings.after + (0 if found.first_reward is None else max(begun - found.first_reward, 0))
+                (found,) = self._explore([found], after=after, follow=before + settings.follow)
+                self._told([found], watch)
+            if not found.finished or found.complete:
+                break
+            self._labelled = turn
+            if settings.teacher is not None and self._missing <= 0:
+                labels = labelled(found, self._gamma, settings.most_labels * turn).labels
+                self._learn([] if labels is None else [labels])
+            found = replace(found, finished=False)
+        return labelled(found, self._gamma, settings.most_labels * len(self._world.layouts))
+
+    def _told(self, found: list[Found], watch: Watch | None) -> None:
+        """Tell who asked how far it has come."""
+        self._tell(found)
+        rewarded = sum(each.first_reward is not None for each in found)
+        numbers = {"layouts": len(found), "layouts_rewarded": rewarded}
+        events.tell(watch, events.BATCH, events.EXPLORE, self._spent, numbers)
 
     def _at_once(self) -> int:
         """How many layouts are explored side by side: before the first lesson as few as it takes."""
@@ -213,8 +242,8 @@ class _Schedule:
             return str(error)
         return None if seen[0] == seen[1] else DIFFERENT
 
-    def _explore(self, chosen: list[Found]) -> list[Found]:
-        """A slice of each."""
+    def _explore(self, chosen: list[Found], *, after: int | None = None, follow: int | None = None) -> list[Found]:
+        """A slice of each, with the settings' samples after a first reward, and episodes of the guess, or others."""
         settings, left = self._settings, self._limit - self._spent
         chosen = chosen[: max(1, min(len(chosen), left // settings.first_share))]
         work = []
@@ -230,8 +259,8 @@ class _Schedule:
                     settings.explorer,
                     self._gamma,
                     share,
-                    settings.after,
-                    settings.follow,
+                    settings.after if after is None else after,
+                    settings.follow if follow is None else follow,
                     settings.longest,
                     settings.most_labels,
                     self._guess,
@@ -246,12 +275,17 @@ class _Schedule:
             self._world.count_samples(now.samples - before.samples)
         return [done[each.layout] for each in chosen]
 
+    @property
+    def _missing(self) -> int:
+        """How many more labelled layouts the next lesson takes."""
+        wanted = max(FIRST_LESSON, NEXT_LESSON * self._learned_from)
+        return math.ceil(wanted) - self._labelled - len(self._known)
+
     def _learn(self, labels: list[Labelled]) -> None:
         """Learn a new guess, if there is enough to learn from."""
-        teacher, labels = self._settings.teacher, [*self._known, *labels]
-        if teacher is not None and len(labels) >= max(FIRST_LESSON, NEXT_LESSON * self._learned_from):
-            self._guess, self._learned_from = teacher(labels), len(labels)
-        self._missing = math.ceil(max(FIRST_LESSON, NEXT_LESSON * self._learned_from)) - len(labels)
+        if self._settings.teacher is not None and self._missing <= 0:
+            self._guess = self._settings.teacher([*self._known, *labels])
+            self._learned_from = self._labelled + len(self._known)
 
 
 DIFFERENT = "two restarts by its seed did not agree"
