@@ -4,9 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.minigrid_views import FastViews, draw_faster
-from curious_explorer.sb3.training_settings import TrainingSettings
 
 TASKS = ("KeyCorridorS3R3", "MultiRoom-N6", "DoorKey-8x8", "ObstructedMaze-1Dlhb", "LavaGapS7", "Dynamic-Obstacles-8x8")
 
@@ -14,7 +14,7 @@ TASKS = ("KeyCorridorS3R3", "MultiRoom-N6", "DoorKey-8x8", "ObstructedMaze-1Dlhb
 @pytest.mark.parametrize("task", TASKS)
 def test_views_are_those_of_minigrid(task):
     name = f"MiniGrid-{task}-v0"
-    plain, fast = make_by_id(name), FastViews(make_by_id(name))
+    plain, fast = gymnasium.make(name), FastViews(gymnasium.make(name))
     generator = np.random.default_rng(7)
     for seed in range(4):
         pair = [env.reset(seed=seed)[0] for env in (plain, fast)]
@@ -35,10 +35,10 @@ def test_only_a_minigrid_is_taken():
         FastViews(gymnasium.make("CartPole-v1"))
 
 
-def test_environments_are_trained_in_with_the_same_views_unless_they_draw_in_their_own_way():
-    env = TrainingSettings(environment="MiniGrid-DoorKey-5x5-v0", layout=3).make_env()
+def test_environments_are_made_by_id_with_the_same_views_unless_they_draw_in_their_own_way():
+    env = with_layout(make_by_id("MiniGrid-DoorKey-5x5-v0"), 3)
     assert "gen_obs" in vars(env.unwrapped)
-    seen, plain = env.reset()[0]["image"], make_by_id("MiniGrid-DoorKey-5x5-v0").reset(seed=3)[0]["image"]
+    seen, plain = env.reset()[0]["image"], gymnasium.make("MiniGrid-DoorKey-5x5-v0").reset(seed=3)[0]["image"]
     assert np.array_equal(seen, plain)
     env.unwrapped.gen_obs = own = dict
     draw_faster(env)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,7 +21,10 @@ MOST_NAMED = 3
 
 
 def make_by_id(name: str, **arguments: Any) -> Env:
-    """The environment of an id, with arguments after a question mark if there are any (see `split_arguments`)."""
+    """The environment of an id, with arguments after a question mark if there are any (see `split_arguments`).
+
+    A MiniGrid draws what the agent sees the fast way, which shows the same.
+    """
     identifier, given = split_arguments(name)
     _import_package(identifier)
     if identifier.rpartition(":")[2] not in gymnasium.registry:
@@ -38,6 +42,10 @@ def make_by_id(name: str, **arguments: Any) -> Env:
     for kind in ("observation_space", "action_space"):
         if not isinstance(getattr(env.unwrapped, kind, None), gymnasium.Space):
             raise ValueError(f"{name} has no {kind}; set self.{kind} to one of gymnasium.spaces in its __init__")
+    if "minigrid" in sys.modules:
+        from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
+
+        draw_faster(env)
     return env
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -113,10 +112,6 @@ class TrainingSettings:
         """The environment, in its layout."""
         env = with_layout(make_by_id(self.environment), self.layout)
         check_actions(self.algorithm, env.action_space, self.environment)
-        if "minigrid" in sys.modules:
-            from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
-
-            draw_faster(env)
         return env
 
     def make_training_env(self) -> Env:
