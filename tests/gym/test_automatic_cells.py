@@ -1,12 +1,15 @@
 """Cells chosen by a look at an environment: for every space, without noise and clocks, and stored like any others."""
 
+import functools
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from layouts_helpers import Signposts
 
 from curious_explorer import GymWorld, explore
-from curious_explorer.errors import CellError
+from curious_explorer.errors import CellError, EnvironmentFailureError
 from curious_explorer.gym.cell_descriptions import cells_from_description
 
 
@@ -149,3 +152,39 @@ def test_observations_that_all_differ_are_noticed():
 def test_nothing_but_noise_is_refused_by_name():
     with pytest.raises(CellError, match=r"1 of 2 elements|all.*FunctionCells"):
         GymWorld(lambda: Plain(far((2,)), lambda env: env.np_random.normal(size=2)), seed=0)
+
+
+class StuckSignposts(Signposts):
+    """Raises at the first step in layouts with an even seed."""
+
+    def reset(self, *, seed=None, options=None):
+        self.stuck = seed is None or seed % 2 == 0
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        if self.stuck:
+            raise RuntimeError("stuck")
+        return super().step(action)
+
+
+def test_layouts_in_which_the_environment_raises_are_passed_over_in_the_first_look():
+    world = GymWorld(functools.partial(Signposts, broken=(2, 3, 5)), layouts=range(8))
+    assert 0 < world.samples <= 2_000
+    assert GymWorld(StuckSignposts, layouts=range(8)).samples > 0
+    for broken in (Signposts(broken=range(8)), StuckSignposts()):
+        with pytest.raises(EnvironmentFailureError, match=r"no map|stuck"):
+            GymWorld(broken, layouts=range(0, 8, 2))
+    with pytest.raises(EnvironmentFailureError, match="no map of 3"):
+        GymWorld(Signposts(broken=(3,)), layout=3)
+
+
+def test_the_first_look_at_many_layouts_sees_no_others():
+    seen = []
+
+    class Watched(Signposts):
+        def reset(self, *, seed=None, options=None):
+            seen.append(seed)
+            return super().reset(seed=seed, options=options)
+
+    GymWorld(Watched, layouts=(11, 12, 13))
+    assert set(seen) == {11, 12, 13}

@@ -6,13 +6,16 @@ import gymnasium
 import numpy as np
 import pytest
 from layouts_helpers import Signposts
+from typer.testing import CliRunner
 
 from curious_explorer import HashedCells
+from curious_explorer.cli.app import app
 from curious_explorer.errors import StudyError
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.sb3.label_cloning import Cloning
+from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
 from curious_explorer.storage import write_json
-from curious_explorer.studies import layouts_study
+from curious_explorer.studies import layouts_study, solving_layouts
 from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid, where_it_stands
 from curious_explorer.studies.playing import load_policy, play
 from curious_explorer.studies.solving_layouts import solve_layouts, verdict
@@ -125,6 +128,8 @@ def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
         assert summary["success"] > 0.9
         assert summary["samples"] <= 4_000
         assert "layouts never seen are solved" in summary["verdict"]
+        assert (summary["found"], summary["set_aside"], summary["failed"], summary["tests_failed"]) == (8, 0, 0, [])
+        assert summary["report"].startswith("8 of 8 layouts paid")
         assert len(told) == 2
         assert (tmp_path / "run" / "summary.json").is_file()
         played = play(tmp_path / "run", episodes=20, seed=2**30)
@@ -139,3 +144,23 @@ def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
         assert not (tmp_path / "other").exists()
     finally:
         del gymnasium.registry["Signposts-v0"]
+
+
+def test_the_command_names_layouts_that_raise_and_those_set_aside(tmp_path, monkeypatch):
+    split = split_layouts(6, seed=3)
+    arguments = {"length": 4, "limit": 12, "broken": (split.train[4], split.test[7])}
+    gymnasium.register("BrokenSignposts-v0", entry_point=Signposts, kwargs=arguments)
+    small = RecurrentCloning(width=16, memory=8, walks=8, kept=2, longest=12, batch=4, updates=10, updates_a_layout=0)
+    monkeypatch.setattr(
+        solving_layouts, "LayoutsStudy", functools.partial(LayoutsStudy, cloning=small, lesson_updates=10)
+    )
+    words = ["solve", "BrokenSignposts-v0", "--layouts", "6", "--samples", "6000", "--seed", "3"]
+    try:
+        result = CliRunner().invoke(app, [*words, "--workers", "1", "--out", str(tmp_path / "run")])
+    finally:
+        del gymnasium.registry["BrokenSignposts-v0"]
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert "5 of 6 layouts paid; 0 set aside, 1 left alone since the environment raised" in told
+    assert f"no map of {split.train[4]}" in told
+    assert f"in 1 of those tested the environment raised ({split.test[7]})" in told

@@ -106,7 +106,7 @@ def choose_cells(
             f"{look} steps are too few to choose cells for observations in {space}; allow at least {LEAST_LOOK}, or "
             "give GymWorld cells=..., on the command line --cells"
         )
-    repeated, steps = repeat_walks(env, discretisation, seed, look // 4)
+    repeated, steps = repeat_walks(env, discretisation, seed, look // 4, layouts)
     seen = look_around(env, discretisation, look - steps, seed, layouts)
     chosen = _Choice(space, seen, repeated, max_cells)
     cells = chosen.cells()

@@ -7,7 +7,8 @@ actions time and again, and its value says nothing about its next: the mean squa
 draws. It is a *clock* if it goes up, or down, in every single step. Both would make every observation new. What an
 environment does at random to its state is neither, since a state stays what it is until something happens.
 
-Every step is counted.
+Every step is counted. Where layouts are given, nothing else is looked at, and one in which the environment raises is
+passed over; exploring names it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.gym.cells import Env, FunctionCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_inputs import Part, parts_of
@@ -35,6 +37,8 @@ WHITE = 0.7
 """The mean square of changes from step to step, divided by twice the variance: 1 for independent draws."""
 FEWEST_CHANGES = 50
 """From fewer steps of differing walks nothing is called noise: a hand of cards lasts two of them, and is no noise."""
+TRIES = 20
+"""How often in a row the environment may raise in some of many layouts."""
 CLOCK_STEPS = 50
 """How many steps in a row must all go up before it is called a clock."""
 
@@ -77,20 +81,21 @@ def look_around(
     """Act at random for so many steps; fewer where observations are so large that they would fill the memory."""
     observer = _Observer(env, discretisation, layouts)
     generator = np.random.default_rng(seed)
-    observer.reset(seed)
+    observer.begin(seed)
     size = sum(part.space.dtype.itemsize * math.prod(part.space.shape) for part in _arrays(env.observation_space))
     steps = min(steps, max(LENGTH, most_bytes // max(1, size)))
     observations, actions = [observer.seen], []
     while observer.steps < steps:
         if observer.over:
             actions.append(-1)
-            observer.reset()
+            observer.begin()
             observations.append(observer.seen)
         action = int(generator.integers(len(discretisation.action_set)))
         for _ in range(HOLDS[int(generator.integers(len(HOLDS)))]):
             if observer.over or observer.steps == steps:
                 break
-            observer.step(action)
+            if not observer.took(action):
+                break
             actions.append(action)
             observations.append(observer.seen)
     actions.append(-1)
@@ -98,22 +103,28 @@ def look_around(
 
 
 def repeat_walks(
-    env: Env, discretisation: Discretisation, seed: int, most: int
+    env: Env, discretisation: Discretisation, seed: int, most: int, layouts: tuple[int, ...] = ()
 ) -> tuple[list[tuple[list[Any], list[Any]]], int]:
     """Pairs of walks by the same actions from the same start, and how many steps they took, at most so many."""
     generator = np.random.default_rng([seed, 1])
     pairs, steps, length = [], 0, min(LENGTH, most // (3 * SEQUENCES))
+    many = len(layouts) > 1
+    starts = layouts if many else range(seed, seed + SEQUENCES)
     for number in range(SEQUENCES):
-        start = seed + number
+        start = starts[number % len(starts)]
         again = _Observer(env, discretisation, ())
         fresh = _Observer(env, discretisation, (start,))
         actions: list[int] = []
         while len(actions) < length:
             action = int(generator.integers(len(discretisation.action_set)))
             actions.extend([action] * HOLDS[int(generator.integers(len(HOLDS)))])
-        first = again.walk(actions[:length], start)
-        pairs.append((first, again.walk(actions[:length], start)))
-        pairs.append((first, fresh.walk(actions[:length], start + 10_000)))
+        try:
+            first = again.walk(actions[:length], start)
+            pairs.append((first, again.walk(actions[:length], start)))
+            pairs.append((first, fresh.walk(actions[:length], seed + number + 10_000)))
+        except EnvironmentFailureError:
+            if not many:
+                raise
         steps += again.steps + fresh.steps
     return pairs, steps
 
@@ -129,7 +140,8 @@ class _Observer:
     def __init__(self, env: Env, discretisation: Discretisation, layouts: tuple[int, ...]) -> None:
         bare = discretisation._replace(cells=FunctionCells(lambda observation: 0, 1))
         self._env = SingleEnvironment(env, bare, layouts=layouts)
-        self._choices = discretisation.action_set.choices
+        self._choices, self._many = discretisation.action_set.choices, len(layouts) > 1
+        self._given_up, self._failures = False, 0
 
     @property
     def steps(self) -> int:
@@ -137,7 +149,7 @@ class _Observer:
 
     @property
     def over(self) -> bool:
-        return self._env.terminated or self._env.truncated
+        return self._given_up or self._env.terminated or self._env.truncated
 
     @property
     def seen(self) -> Any:
@@ -145,9 +157,35 @@ class _Observer:
 
     def reset(self, seed: int | None = None) -> None:
         self._env.reset(seed=seed)
+        self._given_up = False
 
     def step(self, action: int) -> None:
         self._env.step(self._choices[action])
+
+    def begin(self, seed: int | None = None) -> None:
+        """Begin an episode; where the environment raises in one of many layouts, in another."""
+        while True:
+            try:
+                return self.reset(seed)
+            except EnvironmentFailureError as error:
+                self._pass_over(error)
+                seed = None
+
+    def took(self, action: int) -> bool:
+        """Take a step; False where the environment raises in one of many layouts, and the episode is given up."""
+        try:
+            self.step(action)
+            self._failures = 0
+        except EnvironmentFailureError as error:
+            self._pass_over(error)
+            self._given_up = True
+        return not self._given_up
+
+    def _pass_over(self, error: EnvironmentFailureError) -> None:
+        """Count a failure, and raise it if there are no other layouts, or too many failed in a row."""
+        self._failures += 1
+        if not self._many or self._failures > TRIES:
+            raise error
 
     def walk(self, actions: Sequence[int], seed: int) -> list[Any]:
         """The observations of a walk."""
