@@ -1,6 +1,9 @@
 """``solve`` and ``play`` from the command line, as a person would."""
 
+import html
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -66,6 +69,18 @@ def test_an_environment_of_ones_own_becomes_an_agent_that_can_be_played(own_modu
     assert "<script src" not in page
     assert "mean return 1" in call("play", run, "--episodes", "2")
     assert "finished" in call("solve", own_module, "--samples", "10000")
+
+
+def test_what_solve_prints_and_writes_can_be_given_as_it_stands(own_module):
+    out = "my runs/the line"
+    told = call("solve", own_module, "--samples", "5000", "--out", out)
+    printed = re.findall(r"curious-explorer (play .*?)\s+\(in Python", told)
+    page = html.unescape(Path(out, "report.html").read_text())
+    printed += re.findall(r"<p>curious-explorer ((?:play|solve) .*?)</p>", page)
+    assert [shlex.split(each)[0] for each in printed] == ["play", "solve", "play"]
+    for each in printed:
+        words = shlex.split(each)
+        call(*words, *(["--episodes", "1"] if words[0] == "play" else ["--out", out]))
 
 
 def test_what_train_has_left_is_played_and_filmed(tmp_path):

@@ -135,7 +135,10 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
         picture = "" if explored.picture is None else f"Picture: {explored.picture}; report: "
         say(console, f"{picture or 'Report: '}{out / 'report.html'}")
         console.print(f"{samples:,} samples, {visited.sum()} of {visited.size} states seen in visits.")
-        say(console, f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {out})")
+        say(
+            console,
+            f"Reset model: {out / RESETS}   (ResetModel.load; curious-explorer certify {shlex.quote(str(out))})",
+        )
         return
     cells = world.discretisation.cells
     if exploration.rounds:
@@ -384,7 +387,8 @@ def _show_training(console: Console, training: Training, out: Path, deterministi
         )
     if training.starts is not None:
         say(console, _told_of_starts(training.starts))
-        if deterministic and training.starts.own_success > 0.5:
+        last = evaluations[-1]
+        if deterministic and training.starts.own_success > 0.5 and (last.mean_return <= 0.0 or last.std_return > 0.0):
             say(
                 console,
                 "Evaluations take the likeliest action instead, which can do worse; --stochastic, in another folder, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,9 +131,8 @@ def solve(
         f"{solved.summary['samples']:,} samples, and {solved.summary['evaluation_samples']:,} of the last episodes.",
     )
     say(console, f"Summary: {folder / 'summary.json'}; report: {folder / 'report.html'}")
-    say(
-        console, f"Play it: curious-explorer play {folder}   (in Python: curious_explorer.load_policy({str(folder)!r}))"
-    )
+    command = f"curious-explorer play {shlex.quote(str(folder))}"
+    say(console, f"Play it: {command}   (in Python: curious_explorer.load_policy({str(folder)!r}))")
 
 
 def _solve_seeds(console: Console, settings: SolveSettings, seeds: int, folder: Path, executor: Executor) -> None:
@@ -176,7 +176,7 @@ def _solve_layouts(
     say(console, f"\n{summary['verdict']}")
     if summary["set_aside"] or summary["failed"] or not summary["found"]:
         say(console, summary["report"])
-    say(console, f"Summary: {folder / 'summary.json'}; look at it: curious-explorer play {folder}")
+    say(console, f"Summary: {folder / 'summary.json'}; look at it: curious-explorer play {shlex.quote(str(folder))}")
 
 
 def play(

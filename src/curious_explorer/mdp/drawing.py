@@ -316,7 +316,8 @@ def _label_rewards(ax: Axes, edges: Edges, places: Floats, unit: float) -> list[
     boxes = []
     size = float(np.clip(11.0 * unit, SMALLEST_FONT, 7.5))
     for (x, y), reward in labels.items():
-        shown = f"{reward:+.3g}".replace("-", "\N{MINUS SIGN}")
+        shown = f"{reward:+,.0f}" if 1_000.0 <= abs(reward) < 1e6 else f"{reward:+.3g}"
+        shown = shown.replace("-", "\N{MINUS SIGN}")
         colour = PAYS if reward > 0.0 else COSTS
         text = ax.text(x, y, shown, fontsize=size, color=colour, ha="left", va="bottom", zorder=5, parse_math=False)
         text.set_bbox({"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})

@@ -51,8 +51,9 @@ from curious_explorer.registration import ZOO
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format
-from curious_explorer.studies.figures import draw_visited_cells, draw_visited_states, save_figure
+from curious_explorer.studies.figures import save_figure
 from curious_explorer.studies.run_reports import REPORT_FILE, write_exploration_report
+from curious_explorer.studies.visited_figures import draw_visited_cells, draw_visited_states
 from curious_explorer.validation import check_count, check_gamma, check_name, check_number, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 

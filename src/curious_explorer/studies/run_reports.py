@@ -45,6 +45,11 @@ def write_exploration_report(
     first = first_reward
     seen = {} if exploration.rounds else {"first reward": "never seen" if first is None else f"after {first:,} samples"}
     facts = {"samples": f"{samples:,}", **seen, **rows}
+    if exploration.rounds:
+        last = exploration.rounds[-1]
+        facts["rounds"] = (
+            f"{len(exploration.rounds)}; poorly visited after the last: {int(last.poorly_visited.sum()):,}"
+        )
     if exploration.complete:
         facts["ended"] = "by itself: nothing is left to which it knows a way"
     sections = [Section("result", "Result", text_table(("what", "how much"), facts, "Result"))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +179,14 @@ def _learning(stages: dict[str, Any]) -> str:
 
 def _again(folder: Path, summary: dict[str, Any]) -> str:
     asked = summary["settings"]["asked"]
-    command = f"curious-explorer solve {asked['environment']} --samples {asked['samples']} --seed {asked['seed']}"
+    name = shlex.quote(asked["environment"])
+    command = f"curious-explorer solve {name} --samples {asked['samples']} --seed {asked['seed']}"
     for name in ("algorithm", "success_return", "cells", "layout"):
         if asked[name] is not None:
-            command += f" --{name.replace('_', '-')} {asked[name]}"
+            command += f" --{name.replace('_', '-')} {shlex.quote(str(asked[name]))}"
     return words(
         command,
-        f"curious-explorer play {folder}",
+        f"curious-explorer play {shlex.quote(str(folder))}",
         f"In Python: curious_explorer.load_policy({str(folder)!r})(observation) is an action.",
         "model.zip in the folder of a training is Stable-Baselines3's own format, vecnormalize.pkl what it saw "
         "observations by; TensorBoard's logs are in tensorboard/.",
