@@ -26,9 +26,11 @@ from curious_explorer.gym.cells import GridCells
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation
+from curious_explorer.gym.recurrent_policy import WEIGHTS, RecurrentPolicy
+from curious_explorer.gym.seen_inputs import SeenInputs
 from curious_explorer.gym.symbols import Symbols
-from curious_explorer.storage import read_plain
-from curious_explorer.studies import comparison_study, exploration_study
+from curious_explorer.storage import read_plain, write_json
+from curious_explorer.studies import comparison_study, exploration_study, layouts_study
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare, load_results
 from curious_explorer.studies.exploration_study import ExploreSettings, explore_into, open_explored
@@ -39,6 +41,7 @@ from curious_explorer.studies.reproduction import RUNS, run_study
 from curious_explorer.studies.solve_files import AGENT, AGENT_FILE, keep, solve_folder
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_settings import SolveSettings
+from curious_explorer.studies.task_comparison import TaskComparison
 
 SIGNPOSTS = spaces.Dict({"colours": spaces.Box(0, 3, (2, 2), np.uint8), "side": spaces.Discrete(2)})
 """What the cloned policy and the labels of layouts see."""
@@ -70,7 +73,7 @@ def write_samples(folder: Path, *, seed: int = 0) -> None:
     """Write a folder of each format of `LOADERS`; another seed is another run, of the same shapes."""
     with without_pictures():
         _write_samples(folder, seed)
-    for name in ("explored", "comparison", "experiment"):
+    for name in ("explored", "comparison", "returns", "experiment"):
         for made in READ_BY_NOBODY:
             _remove(folder / name / made)
 
@@ -94,10 +97,14 @@ def _write_samples(folder: Path, seed: int) -> None:
     settings = ExploreSettings(environment="dcl/2", rounds=1, visits=20, samples=2_000, seed=seed)
     explore_into(folder / "explored", settings, progress=False)
     compare(Comparison(methods=("r-max",), environments=("dcl/2",), seeds=1, budget=300 + seed), folder / "comparison")
+    _write_returns(folder / "returns", seed)
     run_study(_study(1 + seed), folder / "experiment")
     _write_labels(folder / "labels" / "labels.npz", seed)
     _write_cloned(folder / "cloned-policy", seed)
+    _write_recurrent(folder / "recurrent-policy", seed)
+    _write_layouts(folder / "layouts", seed)
     _write_training(folder / "training", seed)
+    _write_trained(folder / "trained", folder / "training")
     _write_solved(folder / "solved", folder / "counts", seed)
 
 
@@ -156,6 +163,51 @@ def _write_cloned(folder: Path, seed: int) -> None:
     symbols = Symbols.of(SIGNPOSTS, _signposts(0))
     assert symbols is not None
     ClonedPolicy(network(symbols.width, 2, seed), symbols, [0, 2]).save(folder)
+
+
+def _write_returns(folder: Path, seed: int) -> None:
+    given = TaskComparison(methods=("frontier",), environments=("FrozenLake-v1",), seeds=1, budget=600 + seed)
+    compare(given, folder)
+
+
+def _write_recurrent(folder: Path, seed: int) -> None:
+    """A policy that remembers two numbers, of what is seen beside signposts."""
+    inputs = SeenInputs.of(SIGNPOSTS, _signposts(0))
+    generator = np.random.default_rng(seed)
+    sizes = {"seen": inputs.width, "wide": 3, "gates": 6, "memory": 2, "mixed": 3, "actions": 2}
+    sizes |= {"actions and none": 3, "wide and memory": 5}
+    weights = {
+        name: generator.normal(size=[sizes[word] for word in words]).astype(np.float32)
+        for name, words in WEIGHTS.items()
+    }
+    RecurrentPolicy(inputs, weights, [0, 2], sharpness=1.5).save(folder)
+
+
+def _write_layouts(folder: Path, seed: int) -> None:
+    """What a stage of a study of layouts leaves, its networks aside."""
+    study = layouts_study.study_folder(folder)
+    with study.claim({"seed": seed}):
+        (folder / "0003").mkdir()
+        _write_labels(folder / "0003" / "labels.npz", seed)
+        ours = layouts_study.owner(study, folder / "0003")
+    explored: dict[str, Any] = {
+        "layouts": 3,
+        "samples": 900 + seed,
+        "found": 2,
+        "set_aside": 1,
+        "failed": 0,
+        "labels": 6,
+    }
+    explored |= {"first_rewards": [40, None, 7], "report": "3 layouts", "seconds": 1.5}
+    write_json(folder / "0003" / "explored.json", layouts_study.EXPLORED, explored | ours)
+    tested: dict[str, Any] = {"solved": 40, "tested": 50, "low": 0.66, "high": 0.9, "steps": 4_000 + seed}
+    tested |= {"failed": [7], "seconds": 2.5}
+    write_json(folder / "0003" / "tested.json", layouts_study.TESTED, tested | ours)
+
+
+def _write_trained(folder: Path, training: Path) -> None:
+    """The same training, to be acted by."""
+    shutil.copytree(training, folder, dirs_exist_ok=True)
 
 
 def _write_training(folder: Path, seed: int) -> None:
@@ -225,6 +277,11 @@ def _comparison(folder: Path) -> Any:
     return found.comparison, found.runs("r-max", "dcl/2")
 
 
+def _comparison_of_returns(folder: Path) -> Any:
+    found = load_results(folder)
+    return found.comparison, found.runs("frontier", "FrozenLake-v1")
+
+
 def _experiment(folder: Path) -> Any:
     return load_run(RUNS.folder(folder), EXPERIMENT, 0)
 
@@ -248,6 +305,22 @@ def _training(folder: Path) -> Any:
     return {name: tensor.numpy() for name, tensor in tensors.items()}, plain, evaluations
 
 
+def _trained(folder: Path) -> Any:
+    from curious_explorer.sb3.training import load_trained
+
+    agent, settings = load_trained(folder, "last")
+    return settings, [agent(np.full(4, place, np.float32)) for place in (-1.0, 0.0, 1.0)]
+
+
+def _recurrent(folder: Path) -> Any:
+    found = RecurrentPolicy.load(folder, SIGNPOSTS)
+    return found.weights, found.inputs.description(), found.choices, found.sharpness
+
+
+def _layouts(folder: Path) -> Any:
+    return layouts_study.read_stage(layouts_study.study_folder(folder), 3, None)
+
+
 def _solved(folder: Path) -> Any:
     settings, run = solve_folder(folder).settings(), _solve_run(folder)
     if not run.read_stages():
@@ -265,13 +338,17 @@ LOADERS: dict[str, tuple[Callable[[Path], Any], Errors]] = {
     "reset-model-network": (_reset_model, ResetModelError),
     "network-policy": (lambda folder: NetworkPolicy.decode(read_plain(folder / "policy.safetensors")), ValueError),
     "cloned-policy": (_cloned, ObservationError),
+    "recurrent-policy": (_recurrent, ObservationError),
     "labels": (_labels, CheckpointError),
+    "layouts": (_layouts, (StudyError, CheckpointError)),
     "rounds": (_exploration, CheckpointError),
     "counts": (_exploration, CheckpointError),
     "explored": (_explored, (CheckpointError, MDPFileError, ResetModelError)),
     "comparison": (_comparison, StudyError),
+    "returns": (_comparison_of_returns, StudyError),
     "experiment": (_experiment, StudyError),
     "training": (_training, CheckpointError),
+    "trained": (_trained, CheckpointError),
     "solved": (_solved, (StudyError, CheckpointError)),
 }
 """How each is read, and the error that it may raise; a folder with others in it may raise theirs, which name them."""

@@ -75,6 +75,26 @@ def test_numbers_without_end_are_refused_at_once(command, number, monkeypatch, c
 
 
 @pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        (("compare", "--environments", "dcl/3", "--methods", "r-max", "--seeds", "100000000"), "at most 1000000"),
+        (("reproduce", "--depths", "2", "--seeds", "100000000"), "at most 1000000"),
+        (("solve", "FrozenLake-v1", "--seeds", "100000000"), "at most 1000000"),
+        (("train", "CartPole-v1", "--num-envs", "1000000"), "at most 10000"),
+        (("train", "CartPole-v1", "--set", "n_steps=100000000"), "n_steps times num_envs"),
+        (("train", "CartPole-v1", "--set", "net_arch=[100000,100000]"), "weights between layers"),
+    ],
+)
+def test_sizes_that_no_machine_holds_are_refused_at_once(words, fact, monkeypatch, capsys, tmp_path):
+    if words[0] in ("train", "solve"):
+        pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+    began = time.monotonic()
+    assert fact in told(monkeypatch, capsys, *words, "--out", tmp_path / "run", code=2)
+    assert time.monotonic() - began < 20.0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("plan", "dcl/3", "--eta", "1e-300"),

@@ -9,7 +9,7 @@ pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed"
 from benchmarks.fuzz import FINDINGS, as_json, corpus, from_json, numbered, read_all
 from benchmarks.fuzz_inputs import Format, Input, formats
 
-INPUTS, SEED = 660, 20
+INPUTS, SEED = 760, 20
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from curious_explorer.arrays import Integers, Singles
 from curious_explorer.errors import ObservationError
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.network_inputs import SEEN, Part, parts_of
+from curious_explorer.validation import check_count
 
 MOST_SYMBOLS = 32
 """Numbers from here on are no symbols."""
@@ -178,15 +179,23 @@ class Symbols:
     def from_description(description: Sequence[Any], space: spaces.Space[Any]) -> Symbols:
         """The symbols that were described, of observations in a space."""
         by_path = {part.path: part for part in parts_of(space)}
-        try:
-            return Symbols(
-                [
-                    (by_path[tuple(path)], Words(*sizes) if isinstance(sizes[0], list) else sizes)
-                    for path, sizes in description
-                ]
-            )
-        except KeyError as error:
-            raise ObservationError(f"observations in {space} have no part {error}") from None
+        found: list[tuple[Part, Sequence[int] | Words]] = []
+        for path, sizes in description:
+            part = by_path.get(tuple(path))
+            if part is None:
+                raise ObservationError(f"observations in {space} have no part {path}")
+            most = int(part.space.n) if isinstance(part.space, spaces.Discrete) else MOST_SYMBOLS + 1
+            if sizes and isinstance(sizes[0], list):
+                words, longest = sizes
+                check_count(longest, f"the longest text of {path}", most=LONGEST_TEXT)
+                if len(words) > MOST_WORDS or not all(isinstance(word, str) for word in words):
+                    raise ObservationError(f"the words of {path} are not at most {MOST_WORDS} texts")
+                found.append((part, Words(words, longest)))
+            else:
+                found.append(
+                    (part, [check_count(size, f"the symbols of {path}", least=1, most=most) for size in sizes])
+                )
+        return Symbols(found)
 
 
 class SymbolObservations(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,6 +109,10 @@ def check_actions(algorithm: str | None, space: spaces.Space[Any], environment: 
         )
 
 
+MOST_WEIGHTS = 100_000_000
+"""Of hidden layers: more need a machine, and a library, for networks of that size."""
+
+
 def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """What Stable-Baselines3 calls ``policy_kwargs``, from `NETWORK_SETTINGS` as plain data."""
     found = dict(given)
@@ -118,6 +123,8 @@ def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"net_arch is {widths!r}, expected a list of widths of hidden layers, such as [128,128]")
     if widths is not None and any(width > WIDEST for width in widths):
         raise ValueError(f"net_arch is {widths!r}, expected layers of at most {WIDEST:,} units")
+    if sum(one * other for one, other in itertools.pairwise([1, *(widths or ())])) > MOST_WEIGHTS:
+        raise ValueError(f"net_arch is {widths!s:.200}, expected fewer than {MOST_WEIGHTS:,} weights between layers")
     if "activation_fn" in found:
         name = str(found["activation_fn"]).lower()
         if name not in ACTIVATION_NAMES:

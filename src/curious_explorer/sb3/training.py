@@ -252,7 +252,10 @@ def load_trained(
     path = Path(folder)
     stored = training_folder(path).settings()
     known = {field.name for field in fields(TrainingSettings)}
-    settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
+    with reading(path / SETTINGS_FILE, CheckpointError, "the settings of a training", "train in another folder"):
+        settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
+        settings.arguments(), settings.algorithm_class()
+        settings.make_env().close()
     saved = load_progress(path, BEST_FILE if check_name(which, ("best", "last"), "which") == "best" else None)
     if saved is None:
         raise CheckpointError(f"{path} holds a training of which nothing was kept yet; the same command goes on")

@@ -38,8 +38,8 @@ EVALUATION_SHARE = 4
 """Evaluations take at most one step for so many of training, where that leaves `FEWEST_EPISODES`."""
 LAST_STRETCH = 0.1
 """The last share of the samples, in which all episodes begin at the environment's own start."""
-MOST_ENVS = 10_000
-"""More environments in one process take minutes to be made, one after the other."""
+MOST_ENVS, LONGEST_ROLLOUT = 10_000, 10_000_000
+"""More environments in one process take minutes to be made, one after the other, and longer rollouts gigabytes."""
 PPO: dict[str, Any] = {
     # Fewer and larger gradient steps than the library's (10 epochs in batches of 64): a quarter of their time.
     "batch_size": 256,
@@ -95,8 +95,9 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if self.algorithm not in TRAINABLE:
             raise ValueError(f"unknown algorithm {self.algorithm!r}; expected one of {', '.join(TRAINABLE)}")
-        for name in ("samples", "num_envs", "evaluation_steps"):
+        for name in ("samples", "evaluation_steps"):
             check_count(getattr(self, name), name, least=1)
+        check_count(self.num_envs, "num_envs", least=1)
         for name in ("evaluate_every", "evaluation_episodes"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, least=1)
@@ -151,6 +152,7 @@ class TrainingSettings:
         for name in ("n_steps", "batch_size"):
             if name in arguments:
                 check_count(arguments[name], name, least=1)
+        check_count(arguments.get("n_steps", 1) * self.num_envs, "n_steps times num_envs", most=LONGEST_ROLLOUT)
         if clipped and "batch_size" not in self.hyperparameters:
             arguments["batch_size"] = largest_divisor(arguments["n_steps"] * self.num_envs, PPO["batch_size"])
         network = {name: arguments.pop(name) for name in NETWORK_SETTINGS if name in arguments}

@@ -47,7 +47,7 @@ from curious_explorer.storage import (
     write_json,
 )
 from curious_explorer.studies.comparison_methods import DEFAULT_METHODS, least_budget, make_method
-from curious_explorer.studies.runner import finite_number, safe_name
+from curious_explorer.studies.runner import MOST_RUNS, finite_number, safe_name
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.tabular_world import TabularWorld
 from curious_explorer.worlds.wrappers import SeenStates
@@ -279,6 +279,7 @@ def check_grid(methods: Sequence[str], environments: Sequence[str], seeds: int, 
         names = [name.partition(OWN_BUDGET)[0] for name in listed]
         if len(set(names)) != len(names):
             raise ValueError(f"{kind} is {', '.join(listed)}, expected each only once")
+    check_count(len(methods) * len(environments) * seeds, "the number of all runs", most=MOST_RUNS)
 
 
 def grid_command(methods: Sequence[str], default: Sequence[str], budgets: Mapping[str, int], seeds: int) -> str:

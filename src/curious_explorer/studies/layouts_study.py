@@ -16,6 +16,7 @@ is trained by reward here.
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -34,18 +35,21 @@ from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, read_json, reading, write_json
+from curious_explorer.storage import Format, check_inside, check_size, read_json, read_plain, reading, write_json
 from curious_explorer.studies.executors import Executor, Inline, kept
+from curious_explorer.studies.runner import finite_number
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS, LayoutSplit, play_unseen, split_layouts
 from curious_explorer.validation import check_count, check_gamma, check_seed
 
 STUDY = Format("curious-explorer/layouts-study", 1)
-EXPLORED = Format("curious-explorer/layouts-explored", 1)
-TESTED = Format("curious-explorer/layouts-tested", 1)
+EXPLORED = Format("curious-explorer/layouts-explored", 2, oldest=1)
+TESTED = Format("curious-explorer/layouts-tested", 2, oldest=1)
 STANDING = Format("curious-explorer/layouts-standing", 1)
 _EXPLORED_KEYS = {"layouts", "samples", "found", "set_aside", "failed", "labels", "first_rewards", "report", "seconds"}
 _TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "failed", "seconds"}
 _STANDING_KEYS = {"layouts", "found", "done", "samples", "seconds"}
+_SINCE = {"settings": 2, "labels_digest": 2}
+"""Of which study a file is, and by which labels it was made; version 1 does not say."""
 
 
 class Stage(NamedTuple):
@@ -158,16 +162,16 @@ class LayoutsStudy:
     ) -> list[Stage]:
         """Do all stages that the folder does not hold yet; returns all of them."""
         path, told = Path(folder), tell or (lambda words: None)
-        claimed = RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder")
+        claimed = study_folder(path)
         with claimed.claim(self.settings()), kept(executor or Inline()) as workers:
-            return self._stages(path, workers, on_stage or (lambda stage: None), told)
+            return self._stages(claimed, workers, on_stage or (lambda stage: None), told)
 
     def _stages(
-        self, path: Path, executor: Executor, on_stage: Callable[[Stage], None], told: Callable[[str], None]
+        self, study: RunFolder, executor: Executor, on_stage: Callable[[Stage], None], told: Callable[[str], None]
     ) -> list[Stage]:
+        path = study.path
         labels: list[Labelled] = []
         stages: list[Stage] = []
-        samples = 0
         for place, count in enumerate(self.stages):
             place_of = path / f"{count:04d}"
             place_of.mkdir(exist_ok=True)
@@ -176,38 +180,23 @@ class LayoutsStudy:
             new = self.split.train[before:count]
             if not (place_of / "explored.json").is_file():
                 told(f"exploring layouts {before + 1} to {count}")
-                self._explore(place_of, new, labels, earlier, executor)
-            explored = _read(place_of / "explored.json", EXPLORED, _EXPLORED_KEYS)
+                self._explore(study, place_of, new, labels, earlier, executor)
             labels += read_labels(place_of / "labels.npz")
-            samples += explored["samples"]
             if not (place_of / "tested.json").is_file():
                 told(f"cloning and testing after {count} layouts")
-                self._test(place_of, labels, executor)
-            tested = _read(place_of / "tested.json", TESTED, _TESTED_KEYS)
-            stages.append(
-                Stage(
-                    layouts=count,
-                    found=explored["found"] + (stages[-1].found if stages else 0),
-                    samples=samples,
-                    labels=sum(len(each.observations) for each in labels),
-                    first_rewards=tuple(explored["first_rewards"]),
-                    solved=tested["solved"],
-                    tested=tested["tested"],
-                    low=tested["low"],
-                    high=tested["high"],
-                    test_steps=tested["steps"],
-                    seconds=explored["seconds"] + tested["seconds"],
-                    set_aside=explored["set_aside"] + (stages[-1].set_aside if stages else 0),
-                    failed=explored["failed"] + (stages[-1].failed if stages else 0),
-                    tests_failed=tuple(tested["failed"]),
-                    report=explored["report"],
-                )
-            )
+                self._test(study, place_of, labels, executor)
+            stages.append(read_stage(study, count, stages[-1] if stages else None))
             on_stage(stages[-1])
         return stages
 
     def _explore(
-        self, folder: Path, layouts: Sequence[int], known: list[Labelled], earlier: Path, executor: Executor
+        self,
+        study: RunFolder,
+        folder: Path,
+        layouts: Sequence[int],
+        known: list[Labelled],
+        earlier: Path,
+        executor: Executor,
     ) -> None:
         began = time.process_time()
         world = GymWorld(self.make, cells=self.cells, actions=self._spaces()[1], seed=self.seed, layouts=layouts)
@@ -230,9 +219,8 @@ class LayoutsStudy:
         if self._remembers and teacher is not None and teacher.policy is not None:
             teacher.policy.save(folder / "lesson")
         write_labels(folder / "labels.npz", exploration.labels)
-        write_json(
-            folder / "explored.json", EXPLORED, _summary(exploration, world.samples, time.process_time() - began)
-        )
+        summary = _summary(exploration, world.samples, time.process_time() - began)
+        write_json(folder / "explored.json", EXPLORED, summary | owner(study, folder))
 
     def _teacher(self, earlier: Path) -> Any:
         """Who learns from some layouts what to try in the next, and what it knows from the stage before."""
@@ -254,7 +242,7 @@ class LayoutsStudy:
         finally:
             env.close()
 
-    def _test(self, folder: Path, labels: list[Labelled], executor: Executor) -> None:
+    def _test(self, study: RunFolder, folder: Path, labels: list[Labelled], executor: Executor) -> None:
         began = time.process_time()
         if any(len(each.observations) for each in labels):
             space, choices = self._spaces()
@@ -274,7 +262,56 @@ class LayoutsStudy:
             numbers = {name: getattr(result, name) for name in ("solved", "tested", "low", "high", "steps", "failed")}
         else:
             numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0, "failed": ()}
-        write_json(folder / "tested.json", TESTED, {**numbers, "seconds": time.process_time() - began})
+        numbers["seconds"] = time.process_time() - began
+        write_json(folder / "tested.json", TESTED, numbers | owner(study, folder))
+
+
+def study_folder(path: Path) -> RunFolder:
+    """The folder of a study."""
+    return RunFolder(path, "study.json", STUDY, "study of layouts", StudyError, "choose another folder")
+
+
+def owner(study: RunFolder, folder: Path) -> dict[str, str]:
+    """What says that the files of a stage belong together."""
+    labels = read_plain(folder / "labels.npz", within=study.path)
+    return {"settings": study.digest(), "labels_digest": hashlib.sha256(labels).hexdigest()}
+
+
+def read_stage(study: RunFolder, count: int, before: Stage | None) -> Stage:
+    """What a stage came to, with the stages before it."""
+    folder = study.path / f"{count:04d}"
+    labels = sum(len(each.observations) for each in read_labels(folder / "labels.npz"))
+    with reading(folder, StudyError, advice="delete it and run the same again"):
+        explored = _read_own(study, folder / "explored.json", EXPLORED, _EXPLORED_KEYS)
+        tested = _read_own(study, folder / "tested.json", TESTED, _TESTED_KEYS)
+        first = [None if each is None else check_count(each, "first_rewards") for each in explored["first_rewards"]]
+        return Stage(
+            layouts=count,
+            found=check_size(explored, "found", least=0) + (before.found if before else 0),
+            samples=check_size(explored, "samples", least=0) + (before.samples if before else 0),
+            labels=labels + (before.labels if before else 0),
+            first_rewards=tuple(first),
+            solved=check_size(tested, "solved", least=0),
+            tested=check_size(tested, "tested"),
+            low=finite_number(tested["low"], "low"),
+            high=finite_number(tested["high"], "high"),
+            test_steps=check_size(tested, "steps", least=0),
+            seconds=finite_number(explored["seconds"], "seconds") + finite_number(tested["seconds"], "seconds"),
+            set_aside=check_size(explored, "set_aside", least=0) + (before.set_aside if before else 0),
+            failed=check_size(explored, "failed", least=0) + (before.failed if before else 0),
+            tests_failed=tuple(check_count(each, "failed") for each in tested["failed"]),
+            report=str(explored["report"]),
+        )
+
+
+def _read_own(study: RunFolder, path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
+    check_inside(path, study.path)
+    found = read_json(path, kind, keys | _SINCE.keys(), since=_SINCE)
+    if "settings" in found:
+        study.check_digest(found["settings"])
+        if found["labels_digest"] != owner(study, path.parent)["labels_digest"]:
+            raise ValueError(f"the labels beside {path.name} are not those that it was made with")
+    return found
 
 
 def where_it_stands(folder: str | Path) -> str:

@@ -31,6 +31,7 @@ from curious_explorer.explorers.thresholds import Schedule, constant, default_be
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
+from curious_explorer.studies.runner import MOST_RUNS
 from curious_explorer.validation import check_count, check_name
 
 ENVIRONMENTS: dict[str, Callable[..., FiniteMDP]] = {"cct": crossroad_traps, "dcl": combination_lock}
@@ -247,7 +248,8 @@ class Study:
                 raise ValueError(f"{name} is empty, expected at least one")
             if len(set(given)) != len(given):
                 raise ValueError(f"{name} is {', '.join(map(str, given))}, expected each only once")
-        list(grid(self.environments, self.depths, self.optimizers))  # every experiment checks its own name
+        many = len(self.experiments) * self.seeds  # every experiment checks its own name
+        check_count(many, "the number of all runs", most=MOST_RUNS)
 
     @property
     def experiments(self) -> list[Experiment]:

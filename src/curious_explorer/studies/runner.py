@@ -25,6 +25,8 @@ from curious_explorer.studies.ray_executor import Ray
 from curious_explorer.validation import check_count, check_name
 
 EXECUTORS = ("inline", "processes", "ray")
+MOST_RUNS = 1_000_000
+"""Of one study."""
 
 
 class Keyed(Protocol):

@@ -18,7 +18,7 @@ import numpy as np
 
 from curious_explorer.storage import Format, write_json
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.runner import make_executor
+from curious_explorer.studies.runner import MOST_RUNS, make_executor
 from curious_explorer.studies.solving import SolveSettings, solve_task
 from curious_explorer.validation import check_count
 
@@ -56,7 +56,7 @@ def solve_seeds(
         workers: how many at once.
         on_run: told each summary as soon as it is there.
     """
-    check_count(seeds, "seeds", least=1)
+    check_count(seeds, "seeds", least=1, most=MOST_RUNS)
     folder = Path(out).resolve()
     chosen = make_executor(executor, workers=workers)
     chosen.check()
