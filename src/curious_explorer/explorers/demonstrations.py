@@ -15,7 +15,7 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import DemonstrationError
 from curious_explorer.models.best_ways import MOST_STEPS, BestWays
-from curious_explorer.models.counted_model import CountedModel
+from curious_explorer.models.counted_model import NO_REWARD, CountedModel
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.world import World, check_world
 
@@ -128,9 +128,9 @@ class _Walker:
         self._expected = ways.expected(none, none, starts, self._cut)[1]
 
     def succeeded(self, episode: Demonstration) -> bool:
-        """Whether an episode returned half of what the plan returns, above the least possible."""
-        low = self._ways.least * self._cut
-        return episode.returned - low >= 0.5 * (self._expected - low)
+        """Whether an episode returned half of what the plan returns, above what steps pay as a rule."""
+        low = self._ways.usual * self._cut
+        return episode.returned - low >= 0.5 * max(self._expected - low, NO_REWARD)
 
     def walk(self, most: int) -> Demonstration:
         """One episode of at most so many steps."""

@@ -7,8 +7,9 @@ episodes begin near the reward and move back towards the environment's own start
 episode from there is expected to return: that plan's return in the steps that the episode may take (see
 `models.best_ways`, where distances mean the same for rewards that are sparse, shaped, several, noisy, or costs).
 
-**What the learner says.** An episode succeeds if it returns at least half of that (between the least possible and the
-plan's). Where the plan itself often fails, success is what all episodes together return, as a share of the plan's. Then
+**What the learner says.** An episode succeeds if it returns at least half of that (between the least that steps pay as
+a rule and the plan's). Where the plan itself often fails, success is what all episodes together return, as a share of
+the plan's. Then
 
 - starts are at most `level` away, most of them in the far part of that, the others where success is neither never nor
   always or is changing; on the way to the reward rather than beside it, where roll-ins are long for nothing;
@@ -193,7 +194,7 @@ class MovingStarts:
             limits = [arrival.limit for arrival in arrivals]
             self.targets = Targets(self.states, limits, reaching.plan, tries=DEFAULT_TRIES, arrival=self._arrival)
         self._own_cut = own_cut
-        self._low = ways.least
+        self._low = ways.usual
         self._ways, self._chosen, self._starts = ways, chosen, starts
         self._expect()
         self._planned = ways.planned[chosen]
@@ -212,7 +213,7 @@ class MovingStarts:
     def _expect(self) -> None:
         """Find what the plan returns from each start, and from the own, within the cuts."""
         self._expected, own_expected = self._ways.expected(self._chosen, self.cut, self._starts, self._own_cut)
-        self._own_expected = own_expected, self._ways.least * self._own_cut
+        self._own_expected = own_expected, self._ways.usual * self._own_cut
 
     def limit_episodes(self, steps: int) -> None:
         """Say that no episode of the environment takes more steps than this, so that none is expected to."""
@@ -458,7 +459,7 @@ class MovingStarts:
 
     @property
     def least_reward(self) -> float:
-        """The least that a step was seen to pay, or nothing."""
+        """The least that a step pays as a rule, but for penalties; or nothing."""
         return self._low
 
     # Storing ----------------------------------------------------------------------------------------------------------
