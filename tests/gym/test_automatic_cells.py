@@ -188,3 +188,19 @@ def test_the_first_look_at_many_layouts_sees_no_others():
 
     GymWorld(Watched, layouts=(11, 12, 13))
     assert set(seen) == {11, 12, 13}
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((1, 48, 48), np.uint8), ((4, 40, 48), np.uint8), ((3, 32, 32), np.float32)]
+)
+def test_pictures_with_their_colours_first_are_pictures(shape, dtype):
+    from curious_explorer.gym.automatic_cells import _is_picture
+    from curious_explorer.gym.picture_cells import PictureCells
+
+    most = 255 if dtype == np.uint8 else 1.0
+    space = spaces.Box(0, most, shape, dtype)
+    assert _is_picture(space)
+    picture = space.sample()
+    cells = PictureCells(8, 8, most=most)
+    np.testing.assert_array_equal(cells.small(picture), cells.small(np.moveaxis(picture, 0, -1)))
+    assert cells.small(picture).shape == (8, round(8 * shape[2] / shape[1]))

@@ -35,7 +35,7 @@ from curious_explorer.gym.learned_features import fit_features, held_for
 from curious_explorer.gym.network_inputs import Part, parts_of
 from curious_explorer.gym.observation_look import LeftOut, Look, left_out, look_around, repeat_walks, table
 from curious_explorer.gym.observation_reader import Numbers, Read
-from curious_explorer.gym.picture_cells import SIZES, PictureCells
+from curious_explorer.gym.picture_cells import SIZES, PictureCells, channels_first, height_of
 
 LOOK = 1_300
 """Steps of the look, those of repeated walks included."""
@@ -286,7 +286,7 @@ class _Choice:
         exact = PictureCells(None, **given)
         if len({exact.code(observation) for observation in seen}) <= ALL_DIFFERENT * len(seen):
             return exact
-        sizes = [(rows, levels) for rows, levels in SIZES if rows <= (part.space.shape or (1,))[0]]
+        sizes = [(rows, levels) for rows, levels in SIZES if rows <= height_of(part.space.shape or (1,))]
         fits = [PictureCells(rows, levels, **given) for rows, levels in sizes or SIZES[-1:]]
         return max(fits, key=lambda cells: picture_fit([cells.code(observation) for observation in seen]))
 
@@ -334,9 +334,10 @@ def _bounds(part: Part, read: Read) -> Floats:
 
 def _is_picture(space: spaces.Space[Any]) -> bool:
     shape = space.shape or ()
-    if not isinstance(space, spaces.Box) or len(shape) not in (2, 3) or min(shape[:2]) < SMALLEST_PICTURE:
+    first = channels_first(shape)
+    if not isinstance(space, spaces.Box) or len(shape) not in (2, 3) or min(shape[first:][:2]) < SMALLEST_PICTURE:
         return False
-    return (len(shape) == 3 and shape[2] in (1, 3, 4)) or space.dtype == np.uint8
+    return (len(shape) == 3 and shape[0 if first else 2] in (1, 3, 4)) or space.dtype == np.uint8
 
 
 def _is_numeric(space: spaces.Space[Any]) -> bool:

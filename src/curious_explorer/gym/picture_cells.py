@@ -38,8 +38,20 @@ SIZES = (
 """Rows of small pictures and levels of grey; columns follow from the shape of the picture."""
 
 
+def channels_first(shape: Sequence[int]) -> bool:
+    """Whether a picture of this shape has its colours, or the frames of a stack, before its rows."""
+    return len(shape) == 3 and shape[0] < min(shape[1:])
+
+
+def height_of(shape: Sequence[int]) -> int:
+    """How many rows a picture of this shape has."""
+    return shape[1] if channels_first(shape) else shape[0]
+
+
 class PictureCells(CodedCells):
     """One cell for all pictures that are alike when they are made small.
+
+    Colours, or the frames of a stack, may be the last axis or the first.
 
     Args:
         rows: of the small picture; None: pictures are compared as they are.
@@ -90,6 +102,8 @@ class PictureCells(CodedCells):
 
     def small(self, picture: NDArray[Any]) -> NDArray[np.uint8]:
         """The small picture, shape (rows, columns)."""
+        if channels_first(picture.shape):
+            picture = np.moveaxis(picture, 0, -1)
         if self._blocks is None or self._blocks[0] != picture.shape:
             self._blocks = picture.shape, *self._sums(picture.shape)
         _, rows, columns, per_sum = self._blocks
