@@ -254,3 +254,27 @@ def test_steps_that_cost_are_paid_back_and_their_end_pays():
     assert (reward, terminated) == (1.0, True)
     env.reset(seed=0)
     assert env.step(1)[1] == 0.0
+
+
+def test_of_equally_bad_ways_the_most_promising_goes_on(monkeypatch):
+    from types import SimpleNamespace
+
+    from curious_explorer.studies import solve_halving
+    from curious_explorer.studies.solve_budget import Budget
+
+    budget = Budget(100_000, 100)
+    run = SimpleNamespace(budget=budget, left=50_000, tell=lambda text: None)
+    monkeypatch.setattr(solve_halving, "worth_of", lambda run, name: {"plain": 0.5}.get(name, 0.0))
+    state = {"alive": ["learning", "counting"], "given_up": [], "share": 1_000}
+    assert solve_halving._next_round(run, state)["alive"] == ["learning"]
+    state = {"alive": ["learning", "plain", "counting"], "given_up": [], "share": 1_000}
+    assert solve_halving._next_round(run, state)["alive"] == ["learning", "plain"]
+
+
+def test_a_page_is_written_without_matplotlib():
+    from curious_explorer.studies.page.run_page import drawing
+
+    def draw():
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    assert "no drawing, because the package matplotlib is not installed" in drawing(draw, "Cells met")

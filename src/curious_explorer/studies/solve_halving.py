@@ -67,7 +67,8 @@ def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:
     """Give up the worst, but before the first round, and share out what is left."""
     alive, given_up = list(state["alive"]), list(state["given_up"])
     if "share" in state:
-        worst = min(alive, key=lambda name: worth_of(run, name))
+        # Of equally bad ones the last goes: the first was the most promising, and may be short of a first success.
+        worst = min(reversed(alive), key=lambda name: worth_of(run, name))
         alive.remove(worst)
         given_up.append(worst)
         if alive:

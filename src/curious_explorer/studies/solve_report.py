@@ -15,7 +15,7 @@ from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.storage import write_atomically
 from curious_explorer.studies.page.page_assembly import text_table
-from curious_explorer.studies.page.run_page import Section, film_of, picture, run_page, words
+from curious_explorer.studies.page.run_page import Section, drawing, film_of, run_page, words
 from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
 from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, PLAN, chosen_agent, open_agent
@@ -137,10 +137,11 @@ def _exploring(folder: Path, stages: dict[str, Any]) -> str:
     sentence = f"{explored['samples']:,} samples met {explored['cells']:,} cells; {found}."
     if explored["complete"]:
         sentence += " It stopped by itself: nothing is left to which it knows a way."
-    parts = [words(sentence), picture(draw_growth(explored["growth"], first), "Cells met against samples")]
-    if isinstance(exploration.model, GrowingModel):
+    parts = [words(sentence), drawing(lambda: draw_growth(explored["growth"], first), "Cells met against samples")]
+    model = exploration.model
+    if isinstance(model, GrowingModel):
         parts.append(words("Every cell between the start and the reward; the shortest way is the diagonal."))
-        parts.append(picture(draw_between(exploration.model), "Cells by their steps from the start and to the reward"))
+        parts.append(drawing(lambda: draw_between(model), "Cells by their steps from the start and to the reward"))
     return "\n".join(parts)
 
 
@@ -148,7 +149,8 @@ def _learning(stages: dict[str, Any]) -> str:
     curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn") if name in stages}
     before = {"plain": stages["look"]["samples"]}
     before["learn"] = before["plain"] + stages["plain"]["trial"] + stages.get("explore", {}).get("samples", 0)
-    parts = [picture(draw_learning(curves, before), "Returns from the environment's own start against samples")]
+    what = "Returns from the environment's own start against samples"
+    parts = [drawing(lambda: draw_learning(curves, before), what)]
     halving = stages.get("halving", {"given_up": [], "alive": []})
     if len(halving["given_up"]) + len(halving["alive"]) > 1:
         went = " and ".join(halving["alive"]) or "nothing"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,6 +48,14 @@ def picture(figure: Figure, alternative: str) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
     return f'<img class="picture" alt="{escape(alternative)}" src="{_data("image/png", buffer.getvalue())}">'
+
+
+def drawing(draw: Callable[[], Figure], alternative: str) -> str:
+    """The same of what is yet to be drawn; a sentence where Matplotlib is missing, for want of which no run is lost."""
+    try:
+        return picture(draw(), alternative)
+    except ModuleNotFoundError as error:
+        return words(f"{alternative}: no drawing, because the package {error.name} is not installed.")
 
 
 def film_of(path: Path, alternative: str) -> str:
