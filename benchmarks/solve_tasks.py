@@ -1,9 +1,10 @@
 """Small tasks of many kinds for `curious-explorer solve`, by id: ``benchmarks.solve_tasks:solve/PointMaze-v0``.
 
 They differ in what is seen (numbers, symbols, dicts with noise and clocks, bits, one number of a hundred thousand,
-pictures), in what is done (one of a few, several at once, one to four forces) and in what is paid (at a goal, at the
-end, everywhere, nothing but costs, a little near the start and much far away). `CHOSE_SETTINGS` names those at which
-settings of `solve` were looked at; the others were run with what was frozen. docs/solve.md has what came of it.
+pictures, a view of what is near), in what is done (one of a few, several at once, one to four forces) and in what is
+paid (at a goal, at the end, everywhere, nothing but costs, penalties, a little near the start and much far away).
+`CHOSE_SETTINGS` names those at which settings of `solve` were looked at; the others were run with what was frozen.
+docs/solve.md has what came of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gymnasium import spaces
 
 Env = gymnasium.Env[Any, Any]
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
-CHOSE_SETTINGS = ("KeyRoom", "SetBits", "Dials", "PendulumUp", "PointMaze", "SwingUp")
+CHOSE_SETTINGS = ("KeyRoom", "SetBits", "Dials", "PendulumUp", "PointMaze", "SwingUp", "SoftLanding", "NearSight")
 MOVES = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
 
@@ -267,6 +268,71 @@ class Current(gymnasium.Env[Any, Any]):
         return self._seen(), float(done), done, False, {}
 
 
+class SoftLanding(gymnasium.Env[Any, Any]):
+    """A rocket with little fuel above the ground: 1 for a soft landing, -1 for a crash; a dict of three numbers."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Dict(
+            {
+                "height": spaces.Box(0.0, 200.0, (1,), np.float32),
+                "speed": spaces.Box(-100.0, 100.0, (1,), np.float32),
+                "fuel": spaces.Box(0.0, 100.0, (1,), np.float32),
+            }
+        )
+        self.action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._height, self._speed, self._fuel = 100.0 + float(self.np_random.uniform(-5.0, 5.0)), 0.0, 60.0
+        return self._seen(), {}
+
+    def _seen(self) -> dict[str, Any]:
+        numbers = {"height": min(max(self._height, 0.0), 200.0), "speed": self._speed, "fuel": self._fuel}
+        return {name: np.array([number], np.float32) for name, number in numbers.items()}
+
+    def step(self, action: Any) -> Step:
+        thrust = 2.0 * int(action) if self._fuel > 0.0 else 0.0
+        self._fuel = max(0.0, self._fuel - thrust / 2.0)
+        self._speed += 0.5 * (thrust - 1.5)
+        self._height += 0.5 * self._speed
+        down = self._height <= 0.0
+        pays = (1.0 if self._speed > -2.5 else -1.0) if down else 0.0
+        return self._seen(), pays, down, self._height > 190.0, {}
+
+
+class NearSight(gymnasium.Env[Any, Any]):
+    """A maze of which only the nine cells around are seen, so that many places look alike; pays in the far corner."""
+
+    MAZE = (
+        "....#....", "###.#.##.", "....#.#..", ".####.#.#", "......#..",
+        ".######.#", ".#....#..", ".#.##.##.", "...#.....",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0, 2, (3, 3), np.uint8)
+        self.action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._place = (0, 0)
+        return self._seen(), {}
+
+    def _cell(self, row: int, column: int) -> int:
+        inside = 0 <= row < 9 and 0 <= column < 9
+        return int(not inside or self.MAZE[row][column] == "#") + 2 * int((row, column) == (8, 8))
+
+    def _seen(self) -> Any:
+        row, column = self._place
+        return np.array([[self._cell(row + i, column + j) for j in (-1, 0, 1)] for i in (-1, 0, 1)], np.uint8)
+
+    def step(self, action: Any) -> Step:
+        row, column = self._place[0] + MOVES[int(action)][0], self._place[1] + MOVES[int(action)][1]
+        if self._cell(row, column) != 1:
+            self._place = row, column
+        done = self._place == (8, 8)
+        return self._seen(), float(done), done, False, {}
+
+
 class StickyActions(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Takes the last action again now and then (Machado et al. 2018)."""
 
@@ -320,6 +386,8 @@ TASKS: dict[str, tuple[Callable[..., Env], int | None, dict[str, Any]]] = {
     "Reach": (Reach, 100, {}),
     "BlinkingRoom": (BlinkingRoom, 80, {}),
     "Current": (Current, 1_500, {}),
+    "SoftLanding": (SoftLanding, 100, {}),
+    "NearSight": (NearSight, 200, {}),
     "StickyCar": (_sticky_car, None, {}),
     "DoorKeyPixels": (_pixels, None, {"name": "MiniGrid-DoorKey-6x6-v0"}),
     "MultiRoomPixels": (_pixels, None, {"name": "MiniGrid-MultiRoom-N2-S4-v0"}),

@@ -1,0 +1,62 @@
+"""The benchmark of `solve`: its table says what runs came to, and its time limit holds."""
+
+import json
+
+import pytest
+
+from benchmarks import solve_suite
+
+
+def run(task, seed, **changed):
+    return {
+        "task": task,
+        "seed": seed,
+        "given": solve_suite.TASKS[task].samples,
+        "success": 1.0,
+        "success_return": 0.0,
+        "return_mean": 0.9,
+        "samples": 1_000 * (seed + 1),
+        "explored": 500,
+        "first_reward": 100 + seed,
+        "verdict": "Solved: all is well.",
+        "acts": "plan",
+        "seconds": 2.0,
+        **changed,
+    }
+
+
+def test_the_table_counts_what_is_solved_and_quotes_verdicts_of_failures():
+    verdict = "Reward never seen: | nothing\nmore."
+    runs = [run("KeyRoom", seed) for seed in range(3)]
+    runs += [run("Dials", 0), run("Dials", 1, success=0.0, first_reward=None, verdict=verdict)]
+    runs += [run("Reach", 0, return_mean=-10.0, success=0.0, verdict="Learned as far as this: so far.")]
+    text = solve_suite.table(runs, ["Taxi, seed 0: not begun in time"])
+    assert "| KeyRoom | 100,000 | 3 of 3 | 100%, 100%, 100% | 0.9, 0.9, 0.9 | 2,000 | 101 | plan |" in text
+    assert "| Dials | 100,000 | 1 of 2 | 100%, 0% | 0.9, 0.9 | 1,500 | seen by 1 | plan |" in text
+    assert "| Reach | 100,000 | 1 of 1 |" in text
+    assert "3 tasks, 6 runs, 12 core-seconds: 2 solved with most seeds, 2 with all." in text
+    assert "| Dials, seed 1 | Reward never seen: \\| nothing more. |" in text
+    assert "- Taxi, seed 0: not begun in time" in text
+
+
+def test_no_run_begins_after_the_time_is_over(tmp_path, capsys):
+    (tmp_path / "runs").mkdir()
+    text = solve_suite.table_after([("KeyRoom", 0)], tmp_path, 2, -1.0)
+    assert "KeyRoom, seed 0: not begun in time" in text
+    assert (tmp_path / solve_suite.TABLE_FILE).read_text() == text
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_a_line_that_was_cut_off_is_no_run(tmp_path):
+    path = tmp_path / solve_suite.RUNS_FILE
+    path.write_text(json.dumps(run("KeyRoom", 0)) + '\n{"task": "KeyR')
+    assert [each["seed"] for each in solve_suite.read(path)] == [0]
+    assert solve_suite.read(tmp_path / "nothing") == []
+
+
+def test_every_task_can_be_made():
+    pytest.importorskip("minigrid", reason="the extra gym is not installed")
+    from curious_explorer.gym.make_env import make_by_id
+
+    for task in solve_suite.TASKS.values():
+        make_by_id(task.environment).close()
