@@ -17,6 +17,7 @@ from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.fixed_layout import FixedLayout
 from curious_explorer.gym.snapshots import Snapshots, simulator_of
 from curious_explorer.gym.stepped_environments import SingleEnvironment
+from curious_explorer.worlds.world import EpisodeBatch
 
 LENGTH = 12
 
@@ -305,3 +306,69 @@ def test_simulators_that_are_installed(name):
         env = gymnasium.make(name)
     _, snapshots = checked(env)
     assert type(snapshots._simulator).__name__ in ("AtariSimulator", "MujocoSimulator")
+
+
+# Roll-ins of a world --------------------------------------------------------------------------------------------------
+
+
+def corridor_world(make=corridor, **settings):
+    return GymWorld(make, cells=GridCells(LENGTH, 0.0, LENGTH), **settings)
+
+
+def test_walks_of_a_world_restore_and_count_both_ways(resets):
+    stepped, counter = corridor_world(), Counting(corridor())
+    world = corridor_world(lambda: counter, snapshots=True)
+    check = world.samples
+    assert 40 <= check <= 150
+    assert counter.steps == check
+    to = resets.to(8)
+    assert (to.sample(world, 25) == to.sample(stepped, 25)).all()
+    assert stepped.samples == 25 * 8
+    assert (world.samples - check, world.samples_saved) == (8, 24 * 8)
+    assert counter.steps == world.samples
+    assert to.arrivals.tried[0] == 25 + 1  # a restore is no try
+
+
+def test_episodes_and_single_steps_of_a_world_begin_in_restored_states(resets):
+    world = corridor_world(snapshots=True)
+    batch = EpisodeBatch(episodes=20, horizon=3, gamma=0.9, reset=resets.to(8).roll_in)
+    statistics = world.episodes(np.eye(2)[np.ones(LENGTH, dtype=int)], batch)  # always on, which ends after 3 steps
+    assert statistics.samples == 8 + 20 * 3
+    assert statistics.weight[:, 1].tolist() == [0] * 8 + [20, 20, 20, 0]
+    before = world.samples
+    for _ in range(5):
+        assert world.begin(resets.to(6).roll_in) == 6
+        assert world.step(1).state == 7
+    assert world.samples - before == 6 + 5
+    assert world.samples_saved == 19 * 8 + 4 * 6
+
+
+def test_walks_of_a_world_are_distributed_as_without_snapshots():
+    cells = GridCells(7, -1.0, 6.0)
+    found = explore(GymWorld(Dangerous, cells=cells, seed=0), MBIEEB(), gamma=0.95, samples=10_000).reset_model
+    model = found.weighted(dict.fromkeys(range(2, 6), 1.0))
+    world = GymWorld(Dangerous, cells=cells, seed=4, snapshots=True)
+    counts = np.bincount(model.sample(world, 3_000), minlength=6)[1:6]
+    assert world.samples_saved > 1_400
+    assert chi_square(counts, np.array([0.5, *[0.125] * 4])) > SIGNIFICANCE
+
+
+def test_a_world_with_snapshots_is_resumed_as_if_it_went_on(resets):
+    model = resets.weighted("uniform")
+    first = corridor_world(snapshots=True, seed=3)
+    model.sample(first, 30)
+    resumed = corridor_world(snapshots=True, seed=3)
+    resumed.restore(first.position())
+    for world in (first, resumed):
+        world.ends = model.sample(world, 30)
+    assert (first.ends == resumed.ends).all()
+    assert (first.samples, first.samples_saved) == (resumed.samples, resumed.samples_saved)
+    assert first.identity() != corridor_world(seed=3).identity()
+
+
+def test_a_world_that_cannot_be_restored_is_refused_at_once():
+    with pytest.raises(SnapshotError, match="other numbers"):
+        GymWorld(Lying(LENGTH, shape=(2,)), cells=FunctionCells(lambda seen: int(seen[0]), LENGTH), snapshots=True)
+    for several in ({"num_envs": 2}, {"layouts": range(3)}):
+        with pytest.raises(ValueError, match="one environment with one layout"):
+            corridor_world(snapshots=True, **several)

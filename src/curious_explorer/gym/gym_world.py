@@ -41,6 +41,7 @@ from curious_explorer.gym.rollouts import (
     random_observations,
     reset_by_roll_in,
 )
+from curious_explorer.gym.snapshots import Snapshots
 from curious_explorer.gym.stepped_environments import (
     VECTORIZATIONS,
     SingleEnvironment,
@@ -81,6 +82,9 @@ class GymWorld(World):
             asked to.
         look: the most steps that choosing cells may take.
         max_cells: the room for cells that are discovered, where cells are chosen.
+        snapshots: whether roll-ins to chosen cells may restore saved states of the environment, which takes no steps:
+            `samples` counts what was stepped, `samples_saved` what restores saved. The environment is checked at once,
+            by steps that are counted; one that cannot be restored is a `SnapshotError`.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class GymWorld(World):
         time_limits: bool = False,
         look: int = LOOK,
         max_cells: int = ROOM,
+        snapshots: bool = False,
     ) -> None:
         self.seed = check_seed(seed)
         self._layout = None if layout is None else check_seed(layout, "layout")
@@ -138,6 +143,19 @@ class GymWorld(World):
         self._kept_actors: ActorCache | None = None
         self._in_episode = False  # whether single steps can be taken
         self._step_stream: RandomStream | None = None  # of episodes of single steps, begun one after the other
+        self._snapshots = self._checked_snapshots() if snapshots else None
+        self._saved_before = 0  # samples that were saved before a `restore`
+
+    def _checked_snapshots(self) -> Snapshots:
+        env = self._environments
+        if not isinstance(env, SingleEnvironment) or self.layouts:
+            raise ValueError(
+                "snapshots are of one environment with one layout; make the world with num_envs=1, without layouts, "
+                "or leave snapshots off"
+            )
+        snapshots = Snapshots(env)
+        snapshots.prepare(seed=self.seed)
+        return snapshots
 
     def _open_vector(
         self, envs: VectorEnv[Any, Any, Any], cells: Cells | None, actions: int | Sequence[Any] | ActionSet | None
@@ -244,6 +262,11 @@ class GymWorld(World):
         """How many steps have been taken so far."""
         return self._other_samples + self._environments.steps
 
+    @property
+    def samples_saved(self) -> int:
+        """How many more there would be, at least, had roll-ins that were restores been stepped."""
+        return self._saved_before + (0 if self._snapshots is None else self._snapshots.steps_saved)
+
     def identity(self) -> dict[str, Any]:
         """What tells this world from others, as plain data."""
         description = self.discretisation.description()
@@ -261,6 +284,7 @@ class GymWorld(World):
             **({} if self._layout is None else {"layout": self._layout}),
             **({"layouts": list(self.layouts)} if self.layouts else {}),
             **({"time_limits": True} if self._time_limits else {}),
+            **({"snapshots": True} if self._snapshots is not None else {}),
         }
 
     def position(self) -> dict[str, Any]:
@@ -270,6 +294,8 @@ class GymWorld(World):
         position = {"samples": self.samples, "calls": self.calls, "discovered": cells.discovered()}
         if self._refits:
             position |= {"cells": cells.description(), "refits": self._refits, "fitted_at": self._fitted_at}
+        if self._snapshots is not None:
+            position["samples_saved"] = self.samples_saved
         return position
 
     def restore(self, position: dict[str, Any]) -> None:
@@ -277,6 +303,9 @@ class GymWorld(World):
         self._other_samples = check_count(position["samples"], "samples") - self._environments.steps
         self.calls = check_count(position["calls"], "calls")
         self._in_episode, self._step_stream = False, None
+        if self._snapshots is not None:
+            saved = check_count(position.get("samples_saved", 0), "samples_saved")
+            self._saved_before = saved - self._snapshots.steps_saved
         cells = self.discretisation.cells
         if "cells" in position:
             try:
@@ -417,8 +446,10 @@ class GymWorld(World):
         if self._step_stream is None:
             self._step_stream, seeds = self._next_stream()
             seed = next(seeds)
-        stream = self._step_stream
-        failed = reset_by_roll_in(env, sampler, stream, seed=seed, max_steps=max_samples)
+        stream, snapshots = self._step_stream, self._snapshots
+        if snapshots is not None:
+            snapshots.prepare(seed)
+        failed = reset_by_roll_in(env, sampler, stream, seed=seed, max_steps=max_samples, snapshots=snapshots)
         self._in_episode = failed is not None and (max_samples is None or env.steps - before < max_samples)
         return env.cells[0] if self._in_episode else None
 
@@ -461,7 +492,7 @@ class GymWorld(World):
         """The random numbers and the collector of one call; an episode of single steps is given up for it."""
         self._in_episode, self._step_stream = False, None
         stream, seeds = self._next_stream()
-        return stream, RolloutCollector(self._environments, stream, seeds, on_end, max_steps)
+        return stream, RolloutCollector(self._environments, stream, seeds, on_end, max_steps, snapshots=self._snapshots)
 
     def _next_stream(self) -> tuple[RandomStream, Iterator[int]]:
         """Random numbers that no call has used before, and a seed for each environment."""

@@ -234,11 +234,23 @@ class Rollout:
         if not ended and self.steps_left > 0 and self._target.knows_way(self.cell):
             return False
         self._target.note(False, 0)
+        self._give_up()
+        return True
+
+    def _give_up(self) -> None:
         self._target = None
         self.missed += 1
         self.failed_roll_ins += 1
         self._sampler.check_misses(self.missed)
-        return True
+
+    def restore(self, arrived: bool, cell: int) -> bool:
+        """Take in a restore in place of going to the target, which is no try; whether the roll-in must be repeated."""
+        if not arrived:
+            self._give_up()
+            return True
+        self.cell, self.missed = cell, 0
+        self._next_actor()
+        return False
 
     @property
     def at_episode_start(self) -> bool:
@@ -274,6 +286,7 @@ class RolloutCollector:
         seeds: for the environments, each of which is seeded once.
         on_end: called with every rollout that has ended, in the order of their ends.
         max_steps: how many steps may be taken; every step of every environment counts, those of idle ones included.
+        snapshots: the saved states of the environment, if it is one and they are allowed.
     """
 
     def __init__(
@@ -283,8 +296,10 @@ class RolloutCollector:
         seeds: Iterator[int],
         on_end: Callable[[Rollout], None],
         max_steps: int | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self._environments, self._stream, self._seeds, self._on_end = environments, stream, seeds, on_end
+        self._snapshots = snapshots
         self._seeded: set[int] = set()
         self._first = environments.steps
         self._max_steps = max_steps
@@ -313,12 +328,24 @@ class RolloutCollector:
                 if rollout.at_episode_start:
                     env.restart_time_limits()
                 if isinstance(rollout.actor, TargetActor):
-                    steps, _ = env.go_to(rollout.actor, allowed, self._stream)
+                    failed = self._go_to(env, rollout, rollout.actor, allowed)
                 else:
                     steps = env.run(rollout.actor, allowed, self._stream, rollout.trajectory)
-                if rollout.advance(steps, env.cells[0], env.terminated, env.truncated):
+                    failed = rollout.advance(steps, env.cells[0], env.terminated, env.truncated)
+                if failed:
                     self._begin_again(0, rollout)
             self._on_end(rollout)
+
+    def _go_to(self, env: SingleEnvironment, rollout: Rollout, actor: TargetActor, allowed: int) -> bool:
+        """Go to a rollout's target, by a restore where its state was saved; whether the rollout must be repeated."""
+        snapshots = self._snapshots
+        restored = None if snapshots is None else snapshots.restore(actor, self._stream)
+        if restored is not None:
+            return rollout.restore(restored, env.cells[0])
+        steps, arrived = env.go_to(actor, allowed, self._stream)
+        if snapshots is not None and arrived and not (env.terminated or env.truncated):
+            snapshots.keep(actor.target, steps)
+        return rollout.advance(steps, env.cells[0], env.terminated, env.truncated)
 
     def _run_vector(self, envs: VectorEnvironment, rollouts: Iterator[Rollout]) -> None:
         active = [self._begin_next(index, rollouts) for index in range(envs.count)]
@@ -369,6 +396,8 @@ class RolloutCollector:
     def _reset(self, index: int) -> None:
         seed = None if index in self._seeded else next(self._seeds)
         self._seeded.add(index)
+        if self._snapshots is not None:
+            self._snapshots.prepare(seed)
         self._environments.reset(index, seed)
 
     def _choose(self, envs: VectorEnvironment, active: list[Rollout | None]) -> list[tuple[int, Any]]:
