@@ -11,17 +11,22 @@ are not drawn, because no method here looks at them; the six actions that do any
 - model-based: `ModelBased` from the start, with the cells that studies give it (MiniGrid: without movable things).
 
 With ``--tables``, samples to a policy worth 0.95 of the best on DCL(20) and CCT(20), and what it takes to see a deep
-sea whole. Choose with ``--tasks``, ``--methods``, ``--seeds`` and ``--limit``; one line is printed for each task and
-method as it is done.
+sea whole. Choose with ``--tasks``, ``--methods``, ``--seeds`` and ``--limit``; the table has a line for each task and
+method. ``--out FILE`` keeps every run as a line of JSON; runs that are there are not made again, so that a study that
+was stopped (``--minutes`` stops it by itself, and leaves out what is not finished) goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -41,6 +46,7 @@ from curious_explorer import (
 from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea
 from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.explorers.methods import METHODS as EXPLORERS
+from curious_explorer.studies.runner import make_executor
 
 ACROBOT = GridCells([4, 4, 4, 4, 3, 3], [-1, -1, -1, -1, -12.6, -28.3], [1, 1, 1, 1, 12.6, 28.3])
 MOUNTAIN_CAR = GridCells(20, [-1.2, -0.07], [0.6, 0.07])
@@ -68,6 +74,7 @@ TASKS: dict[str, tuple[str, int, GridCells | None]] = {
 }
 """The environment of each task, the most samples for all methods, and cells where they are not MiniGrid's."""
 ARCHIVE_STEPS = 20
+LOOK_AT_CLOCK = 1_000
 GAMMA = 0.99
 
 
@@ -75,17 +82,41 @@ class RewardError(Exception):
     """The first reward: nothing more is to be measured."""
 
 
+class LateError(Exception):
+    """No time is left for this run."""
+
+
+class Run(NamedTuple):
+    """One run of a method on a task, with the samples of the first reward (None: not within the limit)."""
+
+    task: str
+    method: str
+    seed: int
+    limit: int
+    sticky: float
+    first: int | None = None
+    taken: int = 0
+    seconds: float = 0.0
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What tells runs apart."""
+        return self[:5]
+
+
 class UntilReward(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Counts steps and stops at the first reward; classic control pays where an episode reaches its goal."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, pays_at_the_end: bool) -> None:
         super().__init__(env)
-        self.steps, self.found = 0, False
+        self.steps, self.found, self.deadline = 0, False, math.inf
         self._pays_at_the_end = pays_at_the_end
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.steps += 1
+        if self.steps % LOOK_AT_CLOCK == 0 and time.time() > self.deadline:
+            raise LateError
         if terminated if self._pays_at_the_end else float(reward) > 0.0:
             self.found = True
             raise RewardError
@@ -210,15 +241,24 @@ METHODS: dict[str, Callable[[World, int], None]] = {
 }
 
 
-def first_reward(task: str, method: str, seed: int, limit: int, sticky: float = 0.0) -> tuple[int | None, int]:
-    """Samples to the first reward (None: not within the limit), and samples in all."""
-    world, env = open_task(task, seed, method, sticky)
+def first_reward(job: tuple[Run, float]) -> Run | None:
+    """A run that was made; None if there was no time left before the deadline."""
+    run, deadline = job
+    if time.time() > deadline:
+        return None
+    warnings.simplefilter("ignore")
+    began = time.process_time()
+    world, env = open_task(run.task, run.seed, run.method, run.sticky)
+    env.deadline = deadline
     try:
-        METHODS[method](world, limit)
+        METHODS[run.method](world, run.limit)
     except EnvironmentFailureError as error:
+        if isinstance(error.__cause__, LateError):
+            return None
         if not isinstance(error.__cause__, RewardError):
             raise
-    return env.steps if env.found else None, env.steps
+    found = env.steps if env.found else None
+    return run._replace(first=found, taken=env.steps, seconds=time.process_time() - began)
 
 
 def report(name: str, method: str, found: list[int | None], words: str) -> None:
@@ -231,19 +271,34 @@ def report(name: str, method: str, found: list[int | None], words: str) -> None:
     )
 
 
-def rewards(tasks: list[str], methods: list[str], seeds: range, limit: int | None, sticky: float) -> None:
+def rewards(asked: list[Run], out: Path | None, workers: int, minutes: float) -> None:
+    """Make the runs that are not there yet, and print the table of all that were asked for."""
+    made = {} if out is None or not out.exists() else {run.asked: run for run in map(_read, out.open())}
+    deadline = time.time() + 60.0 * minutes
+    left = sorted((run for run in asked if run.asked not in made), key=lambda run: -run.limit)
+    with closing(make_executor(workers=workers).run(first_reward, [(run, deadline) for run in left])) as runs:
+        for run in runs:
+            if run is not None:
+                made[run.asked] = run
+                if out is not None:
+                    with out.open("a") as file:
+                        file.write(json.dumps(run._asdict()) + "\n")
     print(
         "| task | method | median samples | range | found | limit, microseconds a sample |\n|---|---|---|---|---|---|"
     )
-    for task in tasks:
-        for method in methods:
-            most = TASKS[task][1] if limit is None else limit
-            began, found, steps = time.perf_counter(), [], 0
-            for seed in seeds:
-                first, taken = first_reward(task, method, seed, most, sticky)
-                found.append(first)
-                steps += taken
-            report(task, method, found, f"{most:,}; {1e6 * (time.perf_counter() - began) / steps:.0f}")
+    for task, method, limit in dict.fromkeys((run.task, run.method, run.limit) for run in asked):
+        those = [run for run in asked if (run.task, run.method, run.limit) == (task, method, limit)]
+        group = [made[run.asked] for run in those if run.asked in made]
+        missing = f", {len(those) - len(group)} not finished" if len(group) < len(those) else ""
+        if group:
+            pace = 1e6 * sum(run.seconds for run in group) / sum(run.taken for run in group)
+            report(task, method, [run.first for run in group], f"{limit:,}; {pace:.0f}{missing}")
+        else:
+            print(f"| {task} | {method} | - | - | - | {limit:,}{missing} |", flush=True)
+
+
+def _read(line: str) -> Run:
+    return Run(**json.loads(line))
 
 
 def tables(seeds: int) -> None:
@@ -281,14 +336,22 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--sticky", type=float, default=0.0, help="how often the last action is repeated instead")
     parser.add_argument("--limit", type=int, default=None, help="samples of every run, in place of each task's own")
+    parser.add_argument("--out", type=Path, default=None, help="a file of runs to add to, as JSON lines")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no run is begun or gone on with after these")
     parser.add_argument("--tables", action="store_true", help="the tables of transitions instead of the tasks")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     if asked.tables:
         tables(asked.seeds)
-    else:
-        seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
-        rewards(asked.tasks.split(","), asked.methods.split(","), seeds, asked.limit, asked.sticky)
+        return
+    runs = [
+        Run(task, method, asked.first_seed + seed, TASKS[task][1] if asked.limit is None else asked.limit, asked.sticky)
+        for task in asked.tasks.split(",")
+        for method in asked.methods.split(",")
+        for seed in range(asked.seeds)
+    ]
+    rewards(runs, asked.out, asked.workers, asked.minutes)
 
 
 if __name__ == "__main__":
