@@ -78,7 +78,7 @@ def test_plan_takes_an_environment_or_a_number_of_states():
     assert for_this["rounds"] < for_any["rounds"]  # knowing the MDP helps
 
 
-def test_explore_then_certify(tmp_path):
+def test_explore_then_certify(monkeypatch, capsys, tmp_path):
     run = tmp_path / "run"
     call("explore", "dcl/2", "--out", run, "--optimizer", "model-based", *FEW)
     assert ResetModel.load(run / "reset_model").num_states == 10
@@ -91,6 +91,14 @@ def test_explore_then_certify(tmp_path):
     again = json.loads(call("certify", run / "exploration", "--environment", "dcl/2", "--walks", "500", "--json"))
     assert again == data
     assert "reached with at least 10%" in call("certify", run, "--walks", "500", "--max-steps", "5")
+    assert "no counted model" in refused(monkeypatch, capsys, "certify", run, "--arrivals", "20")
+
+
+def test_plans_for_chosen_resets(monkeypatch, capsys):
+    data = json.loads(call("plan", "dcl/2", "--schedule", "chosen", "--json"))
+    assert (data["kind"], data["num_states"]) == ("ChosenPlan", 10)
+    assert f"{data['tries']:,}" in call("plan", "dcl/2", "--schedule", "chosen")
+    assert "needs an environment" in refused(monkeypatch, capsys, "plan", "10", "--schedule", "chosen")
 
 
 def test_certify_says_what_it_cannot_certify(tmp_path):
@@ -104,7 +112,9 @@ def test_certify_says_what_it_cannot_certify(tmp_path):
 def test_runs_on_gymnasium_environments_are_certified_by_arrivals(tmp_path):
     run = tmp_path / "run"
     call("explore", "MountainCar-v0", "--out", run, "--cells", "5x5", "--samples", "4000", "--gamma", "0.9", "--record")
-    data = json.loads(call("certify", run, "--walks", "50", "--json"))
+    data = json.loads(call("certify", run, "--walks", "50", "--arrivals", "5", "--json"))
+    assert data["chosen_resets"]["kind"] == "ChosenCertificate"
+    assert min(data["chosen_resets"]["arrived"]) == 5
     assert len(data["arrivals"]["chances"]) == 25
     assert data["arrivals"]["samples"] > 0
     assert "grid cells" in data["poorly_visited"]["refused"]

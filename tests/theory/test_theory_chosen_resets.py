@@ -6,6 +6,7 @@ from counted_helpers import counted
 from random_mdps import random_mdp
 
 from curious_explorer import FiniteMDP, ResetModel, TabularWorld, theory
+from curious_explorer.baselines import RMax
 from curious_explorer.environments import combination_lock, deep_sea, river_swim
 from curious_explorer.errors import CertificateError
 from curious_explorer.exact import max_visitation
@@ -108,6 +109,58 @@ def test_other_certificates_know_chosen_resets():
     one = theory.certify_arrivals(world, resets(mdp).to(12), count=1_000)
     assert one.chances[12] > 0.99
     assert theory.certify_training(world, chosen, count=20_000, terminal=mdp.terminal).loss < 0.2
+
+
+def leaky(probability):
+    """Places 0 to 2 in a row with two ways on, each of which leaks to place 3, for good, with this probability."""
+    rows = np.zeros((4, 2, 4))
+    for place in range(3):
+        rows[place, :, 3] = probability
+        rows[place, 0, min(2, place + 1)] += 1.0 - probability
+        rows[place, 1, 0] += 1.0 - probability
+    rows[3, :, 3] = 1.0
+    return FiniteMDP(rows, np.zeros((4, 2)), 0)
+
+
+@pytest.mark.parametrize("leak", [1e-7, 0.002, 0.02])
+def test_a_plan_for_chosen_resets_keeps_its_promise(leak):
+    mdp = leaky(leak)
+    plan = theory.plan_chosen_resets(mdp, gamma=0.8, eta=0.05, delta=0.1)
+    by_hand = (2 * np.log(2.0) + np.log(3 * 4 * 2 / 0.1)) * 0.8 / (0.2 * 0.05)
+    assert (plan.successors, plan.starts, plan.restarts, plan.tries) == (2, 1, 1, int(np.ceil(by_hand)))
+    for seed in range(3):
+        world = TabularWorld(mdp, seed=seed)
+        explored = RMax(known_after=plan.tries).explore(world, gamma=0.8, samples=400 * plan.tries)
+        model = explored.reset_model.model
+        met = np.flatnonzero(model.tries.any(axis=1))
+        assert (model.tries[met] >= plan.tries).all()
+        chosen = explored.reset_model.weighted("uniform", least_arrival=0.0)
+        report = theory.chosen_resets(mdp, chosen, gamma=0.8)
+        assert report.outside <= plan.eta
+        assert (report.states < 4) == (leak < 1e-6)  # the rarest leak is not met, and need not be
+        certificate = theory.certify_chosen_resets(world, chosen, delta=plan.delta / 3, arrivals=plan.arrivals)
+        measured = certificate.arrived / certificate.tried
+        assert (certificate.lower >= (1.0 - plan.precision) * measured).all()
+        assert certificate.mismatch <= 1.5 * plan.mismatch
+
+
+def test_what_cannot_be_planned_is_refused():
+    good = {"gamma": 0.9, "eta": 0.1, "delta": 0.05}
+    assert theory.plan_chosen_resets((50, 4), **good).successors == 50
+    few = theory.plan_chosen_resets((50, 4), **good, successors=2, precision=0.1)
+    assert few.restarts == theory.plan_chosen_resets((50, 4), **good).restarts > 1
+    assert few.arrivals > theory.plan_chosen_resets((50, 4), **good, precision=0.9).arrivals
+    assert "mismatch there" in few.summary()
+    for changes, message in (
+        ({"eta": 0.0}, "eta is"),
+        ({"precision": 1.0}, "precision is"),
+        ({"successors": 51}, "successors is 51"),
+        ({"start_share": 1.0}, "start_share is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            theory.plan_chosen_resets((50, 4), **good | changes)
+    with pytest.raises(ValueError, match="plan_chosen_resets"):
+        theory.plan(50, **good, schedule="chosen")
 
 
 def test_what_cannot_be_certified_is_refused():

@@ -39,7 +39,9 @@ def plan(
     delta: Delta = 0.05,
     gamma: Gamma = 0.95,
     epsilon: Annotated[float, typer.Option(help="How far from optimal the optimizer may be.")] = 0.0,
-    schedule: Annotated[str, typer.Option(help="constant or linear.")] = "constant",
+    schedule: Annotated[
+        str, typer.Option(help="constant or linear; or chosen: tries and arrivals for resets to chosen states.")
+    ] = "constant",
     as_json: AsJson = False,
 ) -> None:
     """Which thresholds, rounds and visits suffice to be sure of something."""
@@ -48,6 +50,11 @@ def plan(
 
     see_own_modules(environment)
     subject = int(environment) if environment.isdecimal() else find_environment(environment)
+    if schedule == "chosen":
+        if isinstance(subject, int):
+            raise ValueError("a plan for chosen states needs an environment, or theory.plan_chosen_resets in Python")
+        _show(as_json, theory.plan_chosen_resets(subject, gamma=gamma, eta=eta, delta=delta))
+        return
     _show(as_json, theory.plan(subject, gamma=gamma, eta=eta, delta=delta, epsilon=epsilon, schedule=schedule))
 
 
@@ -63,6 +70,9 @@ def certify(
     ] = 10_000,
     max_steps: Annotated[
         int | None, option(help="Arrivals within so many steps; by default of whole roll-ins.")
+    ] = None,
+    arrivals: Annotated[
+        int | None, option(help="Certify resets to chosen states, too, from so many arrivals in each; needs counts.")
     ] = None,
     barrier: Annotated[float, typer.Option(help="Weight of the log-barrier that one would train with.")] = 0.001,
     cell_function: Annotated[str | None, option(help="module:function that made the cells, where one did.")] = None,
@@ -106,6 +116,11 @@ def certify(
             world, spread, recorded, count=resets_drawn, delta=delta, barrier=barrier, **known
         ),
     }
+    if arrivals is not None:
+        chosen = resets.weighted("uniform")  # refused at once where nothing was counted
+        certificates["chosen_resets"] = lambda: theory.certify_chosen_resets(
+            world, chosen, delta=delta, arrivals=arrivals
+        )
     given: dict[str, Report | str] = {}
     for name, certificate in certificates.items():
         try:

@@ -1,6 +1,6 @@
 """Theory as software: how hard an MDP is to explore, what a run guarantees, and what it takes to be sure.
 
-- Before a run: `hardness`, `exploitative_factor`, `plan`, `assess`.
+- Before a run: `hardness`, `exploitative_factor`, `plan`, `plan_chosen_resets`, `assess`.
 - About a finished run of a known MDP: `theorem_1`, `remark`, `theorem_2`, `theorem_3`, `mismatch_free`,
   `chosen_resets`.
 - About a finished run from samples alone: `certify_arrivals`, `certify_counts`, `certify_training`, `certify`,
@@ -17,6 +17,7 @@ from curious_explorer.theory.certificates import (
     clopper_pearson_upper,
     visit_margins,
 )
+from curious_explorer.theory.chosen_plan import ChosenPlan, plan_chosen_resets
 from curious_explorer.theory.chosen_resets import (
     ChosenCertificate,
     ChosenResets,
@@ -56,6 +57,7 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "ChosenCertificate",
+    "ChosenPlan",
     "ChosenResets",
     "CountsCertificate",
     "Coverage",
@@ -90,6 +92,7 @@ __all__ = [
     "mismatch_free",
     "mismatch_free_bound",
     "plan",
+    "plan_chosen_resets",
     "reachable",
     "reinforce_rate",
     "remark",

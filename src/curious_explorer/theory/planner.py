@@ -159,7 +159,10 @@ def plan(
     gamma, eta = check_gamma(gamma), check_probability(eta, "eta")
     delta, epsilon = check_probability(delta, "delta"), check_not_negative(epsilon, "epsilon")
     if schedule not in ("constant", "linear"):
-        raise ValueError(f"schedule is {schedule!r}, expected 'constant' or 'linear'")
+        raise ValueError(
+            f"schedule is {schedule!r}, expected 'constant' or 'linear'; for resets to chosen states, which need no "
+            "thresholds, take plan_chosen_resets"
+        )
     left = eta - epsilon / RHO_WEIGHT
     if left <= 0.0:
         raise CertificateError(
