@@ -21,7 +21,6 @@ from benchmarks.layouts import TASKS, TimeIsUpError, stopped_after
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.gym.minigrid_views import FastViews
 from curious_explorer.gym.symbols import SymbolObservations, Symbols
 from curious_explorer.sb3.algorithms import algorithm_class, network_policy, private_randomness, quiet_logger
 from curious_explorer.sb3.network_view import NetworkView
@@ -47,14 +46,9 @@ class NewLayouts(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(seed=int(self._random.integers(FIRST_TEST)), options=options)
 
 
-def make(identifier: str) -> Env:
-    """The environment as it is tested."""
-    return FastViews(make_by_id(identifier))
-
-
 def look(identifier: str, seed: int, meter: Meter) -> Symbols:
     """The symbols that random actions meet; the steps are counted."""
-    env = MeteredEnv(NewLayouts(make(identifier), seed), meter)
+    env = MeteredEnv(NewLayouts(make_by_id(identifier), seed), meter)
     env.action_space.seed(seed)
     seen = [env.reset()[0]]
     for _ in range(LOOK):
@@ -76,13 +70,13 @@ def run(task: str, algorithm: str, seed: int, tests_at: list[int], tests: int) -
     split = split_layouts(1, tests, seed=seed)
 
     def one(number: int) -> Env:
-        env = MeteredEnv(NewLayouts(make(identifier), seed * 1_000 + number + 1), meter)
+        env = MeteredEnv(NewLayouts(make_by_id(identifier), seed * 1_000 + number + 1), meter)
         return NetworkView(SymbolObservations(env, symbols))
 
     def tell(model: Any) -> None:
         network = network_policy(model.policy, model.observation_space, model.action_space)
         policy = ClonedPolicy(network, symbols, range(ACTIONS))
-        result = play_unseen(functools.partial(make, identifier), policy, split.test, explored=(), seed=seed)
+        result = play_unseen(functools.partial(make_by_id, identifier), policy, split.test, explored=(), seed=seed)
         print(
             f"| {task} | {algorithm} | {seed} | {meter.taken:,} | {result.share:.3f} ({result.low:.3f} to "
             f"{result.high:.3f}) |",

@@ -106,5 +106,5 @@ def test_a_network_can_remember(exploration):
     assert trained.samples == 600
     assert play_unseen(make, trained.policy, range(100, 110), explored=range(6)).tested == 10
     cloned = Cloning(hidden=(16,), most_updates=10).clone(exploration.labels, make().observation_space, range(3))
-    with pytest.raises(ValueError, match="remembers nothing"):
+    with pytest.raises(ValueError, match="whose layers are others"):
         train_in_layouts(make, starts_of(exploration), settings, cloned=cloned)

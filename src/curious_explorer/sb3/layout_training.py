@@ -3,7 +3,7 @@
 The actor begins with the cloned network's weights, and only the critic learns at first, since one that knows nothing
 would unlearn what was cloned. Then PPO goes on as usual. Every step of the environments is a sample, those of roll-ins
 too. With ``recurrent`` the network remembers the episode (sb3-contrib's RecurrentPPO), for views that do not show
-enough; it begins from nothing, because what was cloned does not remember.
+enough; it begins from nothing, because its unit is an LSTM, and what `recurrent_cloning` clones has another.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def train_in_layouts(
     """
     if settings.recurrent and cloned is not None:
         raise ValueError(
-            "a recurrent network cannot begin with what was cloned, which remembers nothing; give one of both"
+            "RecurrentPPO's network cannot begin with what was cloned, whose layers are others; give one of both"
         )
     meter = Meter(settings.samples)
     symbols = None if cloned is None else cloned.symbols

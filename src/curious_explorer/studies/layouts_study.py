@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -353,23 +352,13 @@ def _summary(exploration: LayoutExploration, samples: int, seconds: float) -> di
 
 
 def study_of_minigrid(name: str, *, max_cells: int = 1_000_000, **settings: Any) -> LayoutsStudy:
-    """A study of a MiniGrid by its id: its symbolic state as cells, faster views, the actions that do anything."""
+    """A study of a MiniGrid by its id: its symbolic state as cells, and the actions that do anything."""
     from curious_explorer.gym.cells import MiniGridCells
 
     return LayoutsStudy(
         name=name,
-        make=functools.partial(make_fast, name),
+        make=functools.partial(make_by_id, name),
         cells=MiniGridCells(max_cells, things=True),
         actions=list(range(6)),
         **settings,
     )
-
-
-def make_fast(name: str) -> Env:
-    """An environment by its id; a MiniGrid draws what the agent sees faster."""
-    env = make_by_id(name)
-    if "minigrid" in sys.modules:
-        from curious_explorer.gym.minigrid_views import draw_faster  # it imports MiniGrid
-
-        draw_faster(env)
-    return env

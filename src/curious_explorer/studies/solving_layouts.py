@@ -17,7 +17,7 @@ from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.layouts_study import LayoutsStudy, Stage, make_fast
+from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS
 from curious_explorer.validation import check_count, check_seed
 
@@ -62,7 +62,7 @@ def solve_layouts(
             f"samples is {samples:,}, expected at least {LEAST_SHARE * layouts:,} for {layouts} layouts ({LEAST_SHARE} "
             "each); give more, or explore fewer layouts"
         )
-    make = functools.partial(make_fast, environment)
+    make = functools.partial(make_by_id, environment)
     make().close()  # a misspelt id is refused before anything is written
     study = LayoutsStudy(
         name=environment,
