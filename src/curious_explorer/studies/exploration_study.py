@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
@@ -57,6 +57,9 @@ from curious_explorer.studies.visited_figures import draw_visited_cells, draw_vi
 from curious_explorer.validation import check_count, check_gamma, check_name, check_number, check_seed
 from curious_explorer.worlds.tabular_world import TabularWorld
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TABULAR: dict[str, type[TRPO] | type[Reinforce] | type[ModelBased]] = {
     "trpo": TRPO,
     "reinforce": Reinforce,
@@ -78,6 +81,8 @@ TABLE = "table"
 LAYOUT = "layout"
 """The key under which it has the layout of every episode, if there was one."""
 STEPPING_SAMPLES = 1_200_000
+MOST_ROUNDS, VISITS = 20, 2_000
+"""Of an exploration of a table that does not end by itself, where they are not given."""
 FULL_BATCH = 50
 """Episodes in a batch of a tabular optimizer, where a round can afford several such batches."""
 BATCHES_A_ROUND = 4
@@ -198,114 +203,159 @@ def explore_into(
         progress: whether to show a progress bar.
         watch: told how far it is.
     """
-    target, mdp = Path(folder), settings.table()
-    stepping = mdp is None
-    gamma = check_gamma((0.99 if stepping else 0.95) if settings.gamma is None else settings.gamma)
-    check_seed(settings.seed)
-    if settings.beta is not None:
-        check_number(settings.beta, "beta", high=1.0)
-    for name in ("rounds", "visits"):
-        if (count := getattr(settings, name)) is not None:
-            check_count(count, name, least=1)
-    by_frontier = stepping and settings.by_frontier
-    given = STEPPING_SAMPLES if stepping and settings.samples is None else settings.samples
-    rounds, visits, optimizer = settings.rounds or 20, settings.visits or 2_000, settings.optimizer or "trpo"
-    learner: Optimizer | Frontier
-    if mdp is not None and optimizer == FRONTIER:
-        raise ValueError(
-            f"{settings.environment} shows its table of transitions; frontier steps in the environment: add --cells "
-            f"identity, or choose the optimizer among {', '.join(TABULAR)}"
-        )
-    if given is not None and by_frontier:
-        check_count(given, "samples", least=1)
-    elif given is not None:
-        budget = SampleBudget.plan(
-            given, gamma, rounds=settings.rounds, visits=settings.visits, num_envs=settings.num_envs
-        )
-        rounds, visits = budget.rounds, budget.visits
-    world: TabularWorld | GymWorld
-    if mdp is not None:
-        learner = TABULAR[optimizer]()
-        world = TabularWorld(mdp, seed=settings.seed)
-        words = f"{settings.environment} shows its table of transitions ({mdp.num_states} states): samples are drawn "
-        instead = (
-            "; --cells identity steps in the environment instead." if is_gymnasium_id(settings.environment) else "."
-        )
-        tell(f"{words}from it, which is fast{instead}")
-    else:
-        learner = Frontier() if by_frontier else make_optimizer(settings.optimizer or "model-based", budget)
-        world = open_world(settings)
-        kind = world.discretisation.cells.description()["kind"]
-        room = "room for " if isinstance(world.discretisation.cells, DiscoveredCells) else ""
-        tell(
-            f"{settings.environment}: stepping in the environment, {room}{world.num_states:,} cells ({kind}), "
-            f"{world.num_actions} actions; "
-            + (f"at most {given:,} samples." if by_frontier else f"{given:,} samples in {rounds} rounds.")
-            + ("" if settings.cells is not None else f"\n{world.describe()}")
-        )
+    target, plan = Path(folder), _Plan.of(settings)
+    world, learner = plan.stepped_world(tell) if plan.mdp is None else plan.table_world(plan.mdp, tell)
     with _claim(target, world, settings.layout):
-        if mdp is not None and not (target / MDP_FILE).is_file():
-            mdp.save(target / MDP_FILE)
-        beta = default_beta(world.num_states) if settings.beta is None else settings.beta
+        if plan.mdp is not None and not (target / MDP_FILE).is_file():
+            plan.mdp.save(target / MDP_FILE)
         looked = world.samples  # finding the cells took so many
-        left = None if given is None else given - looked
-        if left is not None and left < 1:
-            raise ValueError(
-                f"{given:,} samples are too few: finding the cells took {looked:,}; give more, or other --cells"
-            )
         before = _taken_before(target / ROUNDS, world)
-        record = not stepping if settings.record is None else settings.record
         told = None if watch is None else part_of(watch, EXPLORE, looked)
-        growth: list[list[int]] = []
-
-        def as_it_grows(samples: int, states: int, first: int | None) -> None:
-            growth.append([looked + samples, states])
-
-        if isinstance(learner, Frontier):
-            exploration = learner.explore(
-                world, gamma=gamma, samples=left, watch=told, checkpoint=target / ROUNDS, progress=as_it_grows
-            )
-        elif settings.ends_by_itself:
-            exploration = explore(
-                world, learner, gamma=gamma, record=record, watch=told, checkpoint=target / ROUNDS, progress=progress
-            )
-        else:
-            exploration = explore(
-                world,
-                learner,
-                gamma=gamma,
-                rounds=rounds,
-                thresholds=SCHEDULES[settings.schedule](beta),
-                visits=visits,
-                samples=left,
-                record=record,
-                watch=told,
-                checkpoint=target / ROUNDS,
-                progress=progress,
-            )
-        was_finished = exploration.samples == before
+        growth: list[list[int]] = []  # states met, by samples
+        exploration = plan.explore(world, learner, target / ROUNDS, told, growth, progress)
         exploration.reset_model.save(target / RESETS)
-        drawn, rows = None, {"states": f"{world.num_states:,}"}
-        if isinstance(world, GymWorld):
-            drawn, rows = draw_visited_cells(exploration, world.discretisation), {"cells": world.describe()}
-        elif mdp is not None and mdp.num_states <= MOST_DRAWN:
-            drawn = draw_visited_states(mdp, exploration.total_visited)
+        drawn = _draw(world, plan.mdp, exploration)
         picture = None if drawn is None else save_figure(drawn, target / PICTURE)[0]
-        explored = Explored(exploration, world, given, picture, was_finished, looked)
-        if not (was_finished and (target / REPORT_FILE).is_file()):  # how it grew is not known any more
+        explored = Explored(exploration, world, plan.given, picture, exploration.samples == before, looked)
+        if not (explored.was_finished and (target / REPORT_FILE).is_file()):  # how it grew is not known any more
             write_exploration_report(
                 target,
                 settings.environment,
                 exploration,
                 samples=explored.samples,
                 first_reward=explored.first_reward,
-                rows=rows,
+                rows=_rows(world),
                 visited=drawn,
                 growth=growth,
             )
         if isinstance(world, GymWorld):
             world.close()
         return explored
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is going to be done, checked before a step is taken."""
+
+    settings: ExploreSettings
+    mdp: FiniteMDP | None
+    """The table; None where an environment is stepped in."""
+    gamma: float
+    given: int | None
+    """The most samples; None: as long as exploring takes."""
+    budget: SampleBudget | None
+    """How Algorithm 2 shares them out."""
+
+    @staticmethod
+    def of(settings: ExploreSettings) -> _Plan:
+        """The plan of these settings."""
+        mdp = settings.table()
+        stepping = mdp is None
+        gamma = check_gamma((0.99 if stepping else 0.95) if settings.gamma is None else settings.gamma)
+        check_seed(settings.seed)
+        if settings.beta is not None:
+            check_number(settings.beta, "beta", high=1.0)
+        for name in ("rounds", "visits"):
+            if (count := getattr(settings, name)) is not None:
+                check_count(count, name, least=1)
+        if mdp is not None and settings.optimizer == FRONTIER:
+            raise ValueError(
+                f"{settings.environment} shows its table of transitions; frontier steps in the environment: add "
+                f"--cells identity, or choose the optimizer among {', '.join(TABULAR)}"
+            )
+        given = STEPPING_SAMPLES if stepping and settings.samples is None else settings.samples
+        budget = None
+        if given is not None and stepping and settings.by_frontier:
+            check_count(given, "samples", least=1)
+        elif given is not None:
+            budget = SampleBudget.plan(
+                given, gamma, rounds=settings.rounds, visits=settings.visits, num_envs=settings.num_envs
+            )
+        return _Plan(settings, mdp, gamma, given, budget)
+
+    def table_world(self, mdp: FiniteMDP, tell: Callable[[str], None]) -> tuple[TabularWorld, Optimizer]:
+        """The world of a table, and who explores it."""
+        name = self.settings.environment
+        stepped = "; --cells identity steps in the environment instead." if is_gymnasium_id(name) else "."
+        tell(
+            f"{name} shows its table of transitions ({mdp.num_states} states): samples are drawn from it, which "
+            f"is fast{stepped}"
+        )
+        return TabularWorld(mdp, seed=self.settings.seed), TABULAR[self.settings.optimizer or "trpo"]()
+
+    def stepped_world(self, tell: Callable[[str], None]) -> tuple[GymWorld, Optimizer | Frontier]:
+        """The world of an environment that is stepped in, and who explores it."""
+        learner: Optimizer | Frontier = Frontier()
+        if self.budget is not None:
+            learner = make_optimizer(self.settings.optimizer or "model-based", self.budget)
+        world = open_world(self.settings)
+        cells = world.discretisation.cells
+        room = "room for " if isinstance(cells, DiscoveredCells) else ""
+        rounds = "" if self.budget is None else f" in {self.budget.rounds} rounds"
+        tell(
+            f"{self.settings.environment}: stepping in the environment, {room}{world.num_states:,} cells "
+            f"({cells.description()['kind']}), {world.num_actions} actions; "
+            f"{'at most ' if self.budget is None else ''}{self.given:,} samples{rounds}."
+            + ("" if self.settings.cells is not None else f"\n{world.describe()}")
+        )
+        return world, learner
+
+    def explore(
+        self,
+        world: TabularWorld | GymWorld,
+        learner: Optimizer | Frontier,
+        checkpoint: Path,
+        watch: Callback | None,
+        growth: list[list[int]],
+        progress: bool,
+    ) -> Exploration:
+        """Explore, within the samples that finding the cells has left."""
+        settings, looked, left = self.settings, world.samples, self.given
+        if left is not None and (left := left - looked) < 1:
+            raise ValueError(
+                f"{self.given:,} samples are too few: finding the cells took {looked:,}; give more, or other --cells"
+            )
+        if isinstance(learner, Frontier):
+            return learner.explore(
+                world,
+                gamma=self.gamma,
+                samples=left,
+                watch=watch,
+                checkpoint=checkpoint,
+                progress=lambda samples, states, first: growth.append([looked + samples, states]),
+            )
+        options: dict[str, Any] = {}
+        if not settings.ends_by_itself:
+            beta = default_beta(world.num_states) if settings.beta is None else settings.beta
+            rounds, visits = settings.rounds or MOST_ROUNDS, settings.visits or VISITS
+            if self.budget is not None:
+                rounds, visits = self.budget.rounds, self.budget.visits
+            options = {"rounds": rounds, "visits": visits, "thresholds": SCHEDULES[settings.schedule](beta)}
+        return explore(
+            world,
+            learner,
+            gamma=self.gamma,
+            samples=left,
+            record=self.mdp is not None if settings.record is None else settings.record,
+            watch=watch,
+            checkpoint=checkpoint,
+            progress=progress,
+            **options,
+        )
+
+
+def _draw(world: TabularWorld | GymWorld, mdp: FiniteMDP | None, exploration: Exploration) -> Figure | None:
+    """A picture of where it went; None for a table of too many states."""
+    if isinstance(world, GymWorld):
+        return draw_visited_cells(exploration, world.discretisation)
+    if mdp is not None and mdp.num_states <= MOST_DRAWN:
+        return draw_visited_states(mdp, exploration.total_visited)
+    return None
+
+
+def _rows(world: TabularWorld | GymWorld) -> dict[str, str]:
+    """What was explored, for the report."""
+    return {"cells": world.describe()} if isinstance(world, GymWorld) else {"states": f"{world.num_states:,}"}
 
 
 def _taken_before(folder: Path, world: TabularWorld | GymWorld) -> int:
