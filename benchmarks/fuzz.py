@@ -225,18 +225,19 @@ def run(
     first: int = 0,
     seconds: float = float("inf"),
     keep: Callable[[Tally, Findings], None] = lambda tally, found: None,
+    as_far_as_can_be: bool = False,
+    at_once: int = PORTION,
 ) -> tuple[Tally, Findings]:
     """Read so many inputs: how many had each outcome, by format, and what was found; told after every portion, too."""
-    context = multiprocessing.get_context("spawn")
+    context, deadline = multiprocessing.get_context("spawn"), time.time() + seconds
     tally: Tally = Counter()
     found: Findings = []
     running: list[tuple[Any, Any, Any, Portion]] = []
     with tempfile.TemporaryDirectory() as samples:
-        formats(Path(samples))
-        deadline = time.time() + seconds
+        formats(Path(samples), as_far_as_can_be=as_far_as_can_be)
         left = [
-            Portion(Path(samples), begin, min(PORTION, first + inputs - begin), seed, deadline)
-            for begin in range(first, first + inputs, PORTION)
+            Portion(Path(samples), begin, min(at_once, first + inputs - begin), seed, deadline)
+            for begin in range(first, first + inputs, at_once)
         ]
         while left or running:
             while left and len(running) < workers:
@@ -301,6 +302,8 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many, whatever is left")
+    parser.add_argument("--portion", type=int, default=PORTION, help="inputs of one process")
+    parser.add_argument("--skip-missing", action="store_true", help="leave out formats that cannot be written here")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="where findings are kept")
     parser.add_argument("--report", type=Path, help="keep the counts and the findings in this file")
@@ -312,7 +315,8 @@ def main() -> None:
     else:
         path = options.report
         keep = functools.partial(write_report, path) if path is not None else (lambda tally, found: None)
-        tally, found = run(options.inputs, options.seed, options.workers, options.first, options.seconds, keep)
+        numbers = (options.inputs, options.seed, options.workers, options.first, options.seconds)
+        tally, found = run(*numbers, keep, options.skip_missing, options.portion)
         seconds = time.perf_counter() - began
         print(f"{sum(tally.values()):,} inputs from {options.first:,} on, seed {options.seed}, in {seconds:,.0f} s")
     print(table(tally))

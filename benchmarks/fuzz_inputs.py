@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.fuzz_files import LOADERS, write_samples
+from benchmarks.fuzz_files import LOADERS
+from benchmarks.fuzz_samples import write_samples
 from curious_explorer.storage import CHECKSUM, checksum_of
 from curious_explorer.worlds.policies import ObservationPolicy
 
@@ -78,13 +79,15 @@ class Input(NamedTuple):
     sealed: bool = False
 
 
-def formats(folder: Path, *, write: bool = True) -> dict[str, Format]:
-    """Small files of every format, written by this library in a folder, or found there."""
+def formats(folder: Path, *, write: bool = True, as_far_as_can_be: bool = False) -> dict[str, Format]:
+    """Small files of every format, written by this library in a folder, or found there; see `write_samples`."""
     if write:
         for seed in (0, 1):
-            write_samples(folder / f"run-{seed}", seed=seed)
+            write_samples(folder / f"run-{seed}", seed=seed, as_far_as_can_be=as_far_as_can_be)
     found = {}
     for name, (read, error) in LOADERS.items():
+        if not all((folder / f"run-{seed}" / name).is_dir() for seed in (0, 1)):
+            continue
         files, others = (_contents(folder / f"run-{seed}" / name) for seed in (0, 1))
         found[name] = Format(name, files, {path: others[path] for path in files if path in others}, read, error)
     return found
