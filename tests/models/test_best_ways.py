@@ -64,3 +64,9 @@ def test_where_the_risk_is_not_worth_it_the_way_is_known_all_the_same():
     assert ways.reward_known
     assert np.isfinite(ways.distance).all()
     assert (ways.policy[:, ON] == 1.0).all()
+
+
+def test_where_there_are_only_penalties_no_reward_is_known():
+    ways = BestWays(corridor(goal=0.0), np.arange(LENGTH), GAMMA)
+    assert not ways.reward_known
+    assert np.isinf(ways.distance).all()

@@ -69,7 +69,8 @@ class BestWays:
         if not self.reward_known or len(met) == 0:
             return
         self._plan(own, ends, self.least, most)
-        if self.usual > self.least and not np.isfinite(self.distance[part.starts > 0]).any():
+        penalties = self.usual > self.least and most > self.usual + NO_REWARD
+        if penalties and not np.isfinite(self.distance[part.starts > 0]).any():
             self._plan(np.maximum(own, self.usual), np.maximum(ends, self.usual), self.usual, most)
 
     def _plan(self, own: Floats, ends: Floats, least: float, most: float) -> None:
