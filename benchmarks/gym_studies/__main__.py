@@ -21,15 +21,15 @@ from rich.progress import Progress
 from benchmarks.gym_studies.arms import ARMS
 from benchmarks.gym_studies.runs import FINISHED, STOPPED, Job, Run, keep, make_run, read
 from benchmarks.gym_studies.tables import tables
-from benchmarks.gym_studies.tasks import GROUPS, SAMPLES, TASKS
+from benchmarks.gym_studies.tasks import GROUPS, TASKS
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.runner import EXECUTORS, make_executor
 
 
-def grid(arms: list[str], tasks: list[str], seeds: range, samples: int) -> list[Job]:
+def grid(arms: list[str], tasks: list[str], seeds: range, samples: int | None) -> list[Job]:
     """All runs of arms on tasks, one seed after the other."""
     named = [each for name in tasks for each in GROUPS.get(name, (name,))]
-    return [Job(task, arm, seed, samples) for seed in seeds for task in named for arm in arms]
+    return [Job(task, arm, seed, samples or TASKS[task].samples) for seed in seeds for task in named for arm in arms]
 
 
 def planned(words: str) -> list[Job]:
@@ -45,7 +45,7 @@ def planned(words: str) -> list[Job]:
     first, _, last = parts[2].partition("-")
     try:
         seeds = range(int(first), int(last or first) + 1)
-        samples = int(parts[3]) if len(parts) == 4 else SAMPLES
+        samples = int(parts[3]) if len(parts) == 4 else None
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{words!r}: {error}; seeds are 0 or 0-4, samples a number") from error
     return grid(arms, tasks, seeds, samples)
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["ours"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="of each run, in all")
+    parser.add_argument("--samples", type=int, help="of each run, in all, in place of each task's own number")
     parser.add_argument("--plan", nargs="+", type=planned, metavar="GRID", help="these grids in place of one")
     parser.add_argument("--limit", type=float, help="seconds after which what is not finished is stopped")
     parser.add_argument("--executor", choices=list(EXECUTORS), default="processes")

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.gym_studies.arms import ARMS
 from benchmarks.gym_studies.runs import FINISHED, STOPPED, Run
-from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, SAMPLES, TASKS
+from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, TASKS
 from curious_explorer.studies.statistics import improvement_interval, probability_of_improvement, step_values
 
 OURS, PLAIN = "ours", "plain"
@@ -27,7 +27,7 @@ class Runs:
         self.stopped = [run for run in runs if run["state"] == STOPPED]
         order = {name: number for number, name in enumerate(TASKS)}
         problems = {(run["task"], run["given"]) for run in self.finished}
-        self.problems: list[Problem] = sorted(problems, key=lambda each: (each[1] != SAMPLES, order[each[0]], each[1]))
+        self.problems: list[Problem] = sorted(problems, key=lambda each: (order[each[0]], each[1]))
 
     def of(self, problem: Problem, arm: str) -> list[Run]:
         """Those of a problem and an arm, by seed."""
@@ -198,4 +198,4 @@ def _spread(values: Sequence[float], middle: float | None = None) -> str:
 def _label(problem: Problem) -> str:
     task, given = problem
     star = " \\*" if task in CHOSE_SETTINGS else ""
-    return task + star + ("" if given == SAMPLES else f" ({given:,} given)")
+    return task + star + ("" if given == TASKS[task].samples else f" ({given:,} given)")
