@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.gym_studies.arms import ARMS
-from benchmarks.gym_studies.runs import FINISHED, STOPPED, Job, Run, keep, make_run, read
-from benchmarks.gym_studies.tables import tables
+from benchmarks.gym_studies.runs import FINISHED, NOT_BEGUN, Job, Run, keep, make_run, read
+from benchmarks.gym_studies.tables import tables, told
 from benchmarks.gym_studies.tasks import GROUPS, TASKS
 from curious_explorer.studies.executors import available_cores
 from curious_explorer.studies.runner import EXECUTORS, make_executor
@@ -62,7 +63,7 @@ def make_runs(jobs: list[Job], out: Path, executor: str, workers: int, limit: fl
         for run in make_executor(executor, workers=workers).run(make_run, missing):
             if run["state"] != FINISHED:
                 unfinished.append(run)
-            if run["state"] in (FINISHED, STOPPED):
+            if run["state"] != NOT_BEGUN:
                 keep(out, run)
             progress.advance(bar)
     return unfinished
@@ -87,9 +88,11 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         one = grid(given.arms, given.tasks, range(given.first_seed, given.first_seed + given.seeds), given.samples)
         jobs = one if given.plan is None else [job for each in given.plan for job in each]
-        for run in make_runs(jobs, given.out, given.executor, given.workers, given.limit):
-            at = f"stopped after {run['samples']:,} samples" if run["state"] == STOPPED else run["state"]
-            print(f"{run['task']}, {ARMS[run['arm']]}, seed {run['seed']}, {run['given']:,} given: {at}")
+        unfinished = make_runs(jobs, given.out, given.executor, given.workers, given.limit)
+        waiting = Counter(ARMS[run["arm"]] for run in unfinished if run["state"] == NOT_BEGUN)
+        lines = [told(run) for run in unfinished if run["state"] != NOT_BEGUN]
+        lines += [f"not begun: {number} runs of {words}" for words, number in waiting.items()]
+        print("".join(f"- {line}\n" for line in lines))
     print("\n".join(tables(read(given.table or [given.out]))))
 
 

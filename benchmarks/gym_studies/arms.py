@@ -8,6 +8,13 @@ counts     PPO with a bonus of counts
 planning   `Frontier` and the plan on its counts: no network
 archive    back to a stored cell by its stored actions, then random steps; the way to the reward is done again, blindly
 
+And parts of ours, to see what does the work: `Frontier` as in planning, then PPO from its counts,
+
+warm       from starts that move, after a warm start (the defaults of `train`)
+cold       from starts that move, and nothing else
+spread     from starts that are spread over all that was counted; no warm start
+far 0.3, ...  as cold, with one setting of the starts (`StartSettings`) changed
+
 All that learn by PPO have its settings of `sb3.training_settings`. A run ends when three evaluations in a row reach 0.9
 of the best return, or with its samples; evaluations on the way are counted, in all arms alike. What is reported comes
 from fifty further episodes from the environment's own start.
@@ -16,21 +23,24 @@ from fifty further episodes from the environment's own start.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 
 from benchmarks.frontier import ArchiveOfWays
 from benchmarks.gym_studies.tasks import Task
-from curious_explorer import Frontier, GymWorld, explore, load_policy, solve_task
-from curious_explorer.callbacks import Event, on_events
+from curious_explorer import Exploration, Frontier, GymWorld, explore, load_policy, solve_task
+from curious_explorer.callbacks import Callback, Event, on_events
 from curious_explorer.gym.agents import Agent, CellAgent, play_episodes
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.sb3.training import Evaluated, load_progress, train_into
+from curious_explorer.resets.moving_starts import MovingStarts, StartSettings
+from curious_explorer.sb3.training import Evaluated, Until, load_progress, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.studies import solve_choice
 from curious_explorer.studies.task_methods import points_of
@@ -43,7 +53,30 @@ ARMS = {
     "counts": "counts",
     "planning": "planning alone",
     "archive": "archive",
+    "warm": "moving starts, warm start",
+    "cold": "moving starts",
+    "spread": "spread starts",
 }
+CHANGED = {
+    "far-share-0.2": StartSettings(far_share=0.2),
+    "far-share-1": StartSettings(far_share=1.0),
+    "cut-factor-1.5": StartSettings(cut_factor=1.5),
+    "cut-factor-10": StartSettings(cut_factor=10.0),
+    "own-share-0.4": StartSettings(own_share=0.4),
+    "growth-1.5": StartSettings(growth=1.5),
+}
+"""Settings of starts, one changed at a time; the defaults are 0.6, 3, 0.1 and 1.15."""
+ARMS |= {name: f"moving starts, {name}" for name in CHANGED}
+
+
+class Parts(NamedTuple):
+    """Which starts there are after exploring, and what comes first."""
+
+    starts: str = "adaptive"
+    warm_start: bool = False
+    settings: StartSettings = StartSettings()
+
+
 BONUSES = ("rnd", "noveld", "counts")
 SOLVED = 0.9
 """Of the best return."""
@@ -93,14 +126,7 @@ def run_ppo(algorithm: str, task: Task, seed: int, samples: int, folder: Path, n
         deterministic=False,
     )
 
-    def solved(evaluations: Sequence[Evaluated]) -> bool:
-        last = evaluations[-IN_A_ROW:]
-        return len(last) == IN_A_ROW and all(each.mean_return >= SOLVED * task.best for each in last)
-
-    def tell(event: Event) -> None:
-        note(event.samples)
-
-    training = train_into(folder, settings, until=solved, watch=on_events(tell))
+    training = train_into(folder, settings, until=_solved(task), watch=_noted(note, 0))
     evaluated = sum(each.evaluation_steps for each in training.evaluations)
     return {
         "return": _played(task, seed, load_policy(folder)),
@@ -109,15 +135,65 @@ def run_ppo(algorithm: str, task: Task, seed: int, samples: int, folder: Path, n
     }
 
 
-def run_planning(task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
-    """Explore by counts until nothing is left or a reward was met and as much again; then act by the plan."""
+def run_parts(parts: Parts, task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
+    """Explore by counts as `run_planning` does, then learn from starts of a kind."""
+    world, exploration = _explored(task, seed, samples, note)
+    settings = TrainingSettings(
+        environment=task.environment,
+        samples=samples - world.samples,
+        seed=seed,
+        layout=_layout(task, seed),
+        deterministic=False,
+        starts=parts.starts,
+        warm_start=parts.warm_start,
+    )
+    defaults = partial(replace, parts.settings)
+    with mock.patch.object(import_module(MovingStarts.__module__), "StartSettings", defaults):
+        training = train_into(
+            folder, settings, exploration.reset_model, until=_solved(task), watch=_noted(note, world.samples)
+        )
+    evaluated = sum(each.evaluation_steps for each in training.evaluations)
+    return {
+        "return": _played(task, seed, load_policy(folder)),
+        "samples": world.samples + training.samples + evaluated,
+        "curve": points_of(training.evaluations, world.samples),
+        "explored": world.samples,
+        "roll_ins": training.samples - training.learning_steps,
+        "starts": None if training.starts is None else training.starts._asdict(),
+        "first_reward": exploration.first_reward,
+    }
+
+
+def _explored(task: Task, seed: int, samples: int, note: Note) -> tuple[GymWorld, Exploration]:
+    """`Frontier` until nothing is left or a reward was met and as much again, and the world it was in."""
     world = GymWorld(task.environment, seed=seed, layout=_layout(task, seed), time_limits=True)
     explorer = Frontier(after_reward=1.0, least_after_reward=samples // 20)
+    watch = _noted(note, world.samples)
+    return world, explore(world, explorer, gamma=GAMMA, samples=samples - world.samples, watch=watch)
+
+
+def _noted(note: Note, before: int) -> Callback:
+    """Tells of the samples so far."""
 
     def tell(event: Event) -> None:
-        note(event.samples)
+        note(before + event.samples)
 
-    exploration = explore(world, explorer, gamma=GAMMA, samples=samples - world.samples, watch=on_events(tell))
+    return on_events(tell)
+
+
+def _solved(task: Task) -> Until:
+    """Whether the last evaluations were all good enough."""
+
+    def solved(evaluations: Sequence[Evaluated]) -> bool:
+        last = evaluations[-IN_A_ROW:]
+        return len(last) == IN_A_ROW and all(each.mean_return >= SOLVED * task.best for each in last)
+
+    return solved
+
+
+def run_planning(task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:
+    """Explore by counts until nothing is left or a reward was met and as much again; then act by the plan."""
+    world, exploration = _explored(task, seed, samples, note)
     policy = exploration.policy
     assert policy is not None
     agent = CellAgent(np.asarray(policy), world.discretisation, seed=seed)
@@ -164,6 +240,10 @@ ARM_FUNCTIONS: dict[str, Callable[[Task, int, int, Path, Note], Run]] = {
     "planning": run_planning,
     "archive": run_archive,
     **{name: partial(run_ppo, name) for name in BONUSES},
+    "warm": partial(run_parts, Parts(warm_start=True)),
+    "cold": partial(run_parts, Parts()),
+    "spread": partial(run_parts, Parts("spread")),
+    **{name: partial(run_parts, Parts(settings=changed)) for name, changed in CHANGED.items()},
 }
 
 

@@ -1,7 +1,8 @@
 """Runs of the studies: a file of JSON each, in a folder that can be put together with others; within a time limit.
 
-A run that the limit stops is kept as such, with the samples that it had taken, and made again by the next call: what
-is in a file is either whole or says that it is not. Nothing in a run depends on how many are made side by side.
+A run that the limit stops, or that fails, is kept as such, with the samples that it had taken, and made again by the
+next call: what is in a file is either whole or says that it is not. Nothing in a run depends on how many are made side
+by side.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from curious_explorer.storage import write_atomically
 
 Run = dict[str, Any]
-FINISHED, STOPPED, NOT_BEGUN = "finished", "stopped", "not begun"
+FINISHED, STOPPED, FAILED, NOT_BEGUN = "finished", "stopped", "failed", "not begun"
 AGAIN_S = 5.0
 """An interruption that was lost, as inside of a callback of C, comes again after so many seconds."""
 
@@ -87,6 +88,8 @@ def make_run(job: Job) -> Run:
             found = {"state": FINISHED} | found
         except OutOfTime:
             found = {"state": STOPPED, "samples": taken[0]}
+        except Exception as error:  # the others go on
+            found = {"state": FAILED, "samples": taken[0], "error": f"{type(error).__name__}: {error}"}
     return described | found | {"seconds": round(time.process_time() - began, 1)}
 
 

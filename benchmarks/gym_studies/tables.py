@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.gym_studies.arms import ARMS
-from benchmarks.gym_studies.runs import FINISHED, STOPPED, Run
+from benchmarks.gym_studies.arms import ARMS, BONUSES, CHANGED
+from benchmarks.gym_studies.runs import FAILED, FINISHED, STOPPED, Run
 from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, TASKS
 from curious_explorer.studies.statistics import improvement_interval, probability_of_improvement, step_values
 
 OURS, PLAIN = "ours", "plain"
+RIVALS = (OURS, PLAIN, *BONUSES, "planning", "archive")
+PARTS = ("warm", "cold", "spread", *CHANGED)
 GRID = (10_000, 25_000, 50_000, 100_000, 200_000, 300_000)
 """Samples at which learning curves are shown."""
 
@@ -24,7 +26,7 @@ class Runs:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.finished = [run for run in runs if run["state"] == FINISHED]
-        self.stopped = [run for run in runs if run["state"] == STOPPED]
+        self.others = [run for run in runs if run["state"] in (STOPPED, FAILED)]
         order = {name: number for number, name in enumerate(TASKS)}
         problems = {(run["task"], run["given"]) for run in self.finished}
         self.problems: list[Problem] = sorted(problems, key=lambda each: (order[each[0]], each[1]))
@@ -45,16 +47,24 @@ def tables(runs: Sequence[Run]) -> Iterator[str]:
     """The lines of all tables."""
     found = Runs(runs)
     yield from _ours(found)
-    yield from _arms(found)
+    yield from _arms(found, RIVALS)
+    yield from _arms(found, PARTS)
     yield from _improvement(found)
     yield from _curves(found)
     yield from _costs(found)
-    if found.stopped:
+    if found.others:
         yield ""
-        yield "Stopped by the time limit, and in no table:"
+        yield "In no table:"
         yield ""
-        for run in found.stopped:
-            yield f"- {run['task']}, {ARMS[run['arm']]}, seed {run['seed']}: after {run['samples']:,} samples"
+        yield from (f"- {told(run)}" for run in found.others)
+
+
+def told(run: Run) -> str:
+    """What became of a run that is not finished."""
+    named = f"{run['task']}, {ARMS[run['arm']]}, seed {run['seed']}, {run['given']:,} given: {run['state']}"
+    return (
+        named + (f" after {run['samples']:,} samples" if "samples" in run else "") + f" {run.get('error', '')}".rstrip()
+    )
 
 
 def _ours(runs: Runs) -> Iterator[str]:
@@ -87,9 +97,11 @@ def _ours(runs: Runs) -> Iterator[str]:
     yield ""
 
 
-def _arms(runs: Runs) -> Iterator[str]:
-    """All arms on what they were run on: seeds solved, and samples until then."""
-    arms = runs.arms()
+def _arms(runs: Runs, among: Sequence[str]) -> Iterator[str]:
+    """Arms on what they were run on: seeds solved, and samples until then."""
+    arms = [arm for arm in runs.arms() if arm in among]
+    if len(arms) < 2:
+        return
     yield f"| task | {' | '.join(ARMS[arm] for arm in arms)} |"
     yield f"|---|{'---|' * len(arms)}"
     for problem in runs.problems:
@@ -104,7 +116,7 @@ def _arms(runs: Runs) -> Iterator[str]:
 
 def _improvement(runs: Runs) -> Iterator[str]:
     """How likely a run of ours takes fewer samples than one of another arm; never solved is more than all."""
-    rivals = [arm for arm in runs.arms() if arm != OURS]
+    rivals = [arm for arm in runs.arms() if arm in RIVALS and arm != OURS]
     yield "| ours against | tasks | runs of each | probability of fewer samples | 95% interval |"
     yield "|---|---|---|---|---|"
     for rival in rivals:
