@@ -38,6 +38,8 @@ LONGEST = 5.0
 MEMORY_FACTOR, MEMORY_MORE = 3, 64 << 20
 PORTION = 20_000
 """Inputs of one process."""
+MOST_KEPT = 100
+"""Findings of one process that are kept; all are counted."""
 OUTCOMES = ("refused", "same", "valid", "foreign", "silent", "mixed", "hang", "memory", "died")
 FINDINGS = OUTCOMES[3:]
 Tally = Counter[tuple[str, str]]
@@ -194,7 +196,7 @@ def work(portion: Portion, at: Any, results: Any) -> None:
     for number, (given, outcome, words) in enumerate(outcomes, portion.first):
         at.value = number + 1
         tally[given.format, outcome] += 1
-        if outcome in FINDINGS:
+        if outcome in FINDINGS and len(found) < MOST_KEPT:
             found.append({"number": number, "outcome": outcome, "words": words[:300], **as_json(given)})
         if time.time() > portion.deadline:
             break

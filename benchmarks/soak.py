@@ -1,13 +1,14 @@
 """``python -m benchmarks.soak``: many millions of steps in one process, with kills, and whether anything grows.
 
-A lap takes about four million steps in tables (rounds of Algorithm 2, learning, walks) and 200,000 in Gymnasium
-environments (explorations by counts, with checkpoints in a folder). Laps are done by a process of their own:
+A lap takes about ten million steps in tables (rounds of Algorithm 2, learning, walks) and 150,000 in Gymnasium
+environments (explorations by counts, with checkpoints in a folder). Laps are done by processes of their own:
 
-- with **kills**: the process is killed at a random moment of every lap (SIGKILL), and the next one goes on in the same
-  folder; in the end such a lap must have come to the same bytes as one in a fresh folder that nothing happened to;
-- then **undisturbed**, in one process: its memory, open files and threads after the second lap and after the last.
+- **undisturbed**, in one process: its memory, open files and threads after the second lap and after the last;
+- then with **kills**: the process is killed at a random moment of every lap (SIGKILL), and the next one goes on in the
+  same folder; in the end such a lap must have come to the same bytes as the one that nothing happened to.
 
-50 laps of each kind are 2 x 10^8 and 10^7 steps twice.
+67 laps are 7 x 10^8 and 10^7 steps. ``--seconds`` ends a run when its time is over, ``--report FILE`` keeps what was
+found, and ``--first`` begins with another lap, so that several machines, or processes, can do different ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,11 +107,16 @@ class Driver:
         return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
     def laps(self, first: int, count: int, folder: Path) -> Iterator[Lap]:
-        """Laps that nothing happens to, in one process."""
+        """Laps that nothing happens to, in one process, which ends when nobody asks for more."""
         process = self.start(first, count, folder)
         assert process.stdout is not None
-        for line in process.stdout:
-            yield Lap(*json.loads(line))
+        try:
+            for line in process.stdout:
+                yield Lap(*json.loads(line))
+        except GeneratorExit:
+            process.kill()
+            process.wait()
+            return
         if process.wait():
             raise RuntimeError(f"laps from {first} on ended with {process.returncode}")
 
@@ -129,10 +136,57 @@ class Driver:
         return done
 
 
+def soak(options: argparse.Namespace, place: Path) -> list[str]:
+    """All laps that were asked for; what was wrong with them."""
+    driver, began = Driver(place, options.seed + options.first), time.monotonic()
+    laps: list[Lap] = []
+    killed: list[Lap] = []
+    wrong: list[str] = []
+
+    def tell() -> None:
+        every = [*laps, *killed]
+        counts = {"tabular": sum(each.tabular for each in every), "gym": sum(each.gym for each in every)}
+        counts |= {"laps": len(laps), "killed_laps": len(killed), "kills": driver.kills}
+        told = {**counts, "seconds": time.monotonic() - began, "wrong": wrong}
+        if options.report is not None:
+            options.report.write_text(json.dumps({**told, "undisturbed": [each._asdict() for each in laps]}) + "\n")
+        print(json.dumps(told), flush=True)
+
+    with closing(driver.laps(options.first, options.laps, place / "undisturbed")) as undisturbed:
+        for done in undisturbed:
+            laps.append(done)
+            if done.number % 10 == 0:
+                print(words(done), flush=True)
+                tell()
+            if time.monotonic() - began > options.seconds:
+                break
+    if laps:
+        before, after = laps[min(WARM, len(laps)) - 1], laps[-1]
+        print(f"after lap {before.number}: {words(before)}\nafter lap {after.number}: {words(after)}")
+        if after.memory > GROWTH * before.memory + MORE:
+            wrong.append(f"memory grew from {before.memory:,} to {after.memory:,} bytes")
+        if (after.files, after.threads) > (before.files, before.threads):
+            wrong.append(f"open files grew from {before.files} to {after.files}")
+    longest = max((each.seconds for each in laps), default=0.0) + 3.0  # what is imported takes time, too
+    for lap_before in laps[: options.killed]:
+        if time.monotonic() - began > options.seconds:
+            break
+        again = driver.killed_lap(lap_before.number, place / "killed", longest)
+        killed.append(again)
+        if again.digest != lap_before.digest:
+            wrong.append(f"lap {again.number} came to other bytes after it was killed")
+        tell()
+    tell()
+    return wrong
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--laps", type=int, default=50, help="undisturbed ones, in one process")
-    parser.add_argument("--killed", type=int, default=50, help="laps that are killed on the way")
+    parser.add_argument("--laps", type=int, default=67, help="undisturbed ones, in one process")
+    parser.add_argument("--killed", type=int, default=20, help="laps, of these, that are done again and killed")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first lap")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other lap after so many")
+    parser.add_argument("--report", type=Path, help="keep what was found in this file, as it goes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--alone", nargs=3, metavar=("FIRST", "COUNT", "FOLDER"), help="do laps, in this process")
     options = parser.parse_args()
@@ -141,31 +195,8 @@ def main() -> None:
         for number in range(int(first), int(first) + int(count)):
             print(json.dumps(lap(number, Path(folder))), flush=True)
         return
-    wrong: list[str] = []
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        driver, began = Driver(place, options.seed), time.monotonic()
-        laps: list[Lap] = []
-        for done in driver.laps(0, options.laps, place / "undisturbed"):
-            laps.append(done)
-            if done.number % 10 == 0:
-                print(words(done), flush=True)
-        before, after = laps[min(WARM, len(laps)) - 1], laps[-1]
-        print(f"after lap {before.number}: {words(before)}\nafter lap {after.number}: {words(after)}")
-        if after.memory > GROWTH * before.memory + MORE:
-            wrong.append(f"memory grew from {before.memory:,} to {after.memory:,} bytes")
-        if (after.files, after.threads) > (before.files, before.threads):
-            wrong.append(f"open files grew from {before.files} to {after.files}")
-        longest = max(each.seconds for each in laps) + 3.0  # what is imported takes time, too
-        killed = [driver.killed_lap(number, place / "killed", longest) for number in range(options.killed)]
-        expected = {each.number: each.digest for each in laps}
-        others = [each.number for each in killed if expected.get(each.number, each.digest) != each.digest]
-        wrong += [f"lap {number} came to other bytes after it was killed" for number in others]
-        every = [*laps, *killed]
-        print(
-            f"{sum(each.tabular for each in every):,} steps in tables and {sum(each.gym for each in every):,} in "
-            f"environments, {driver.kills} kills, {time.monotonic() - began:,.0f} seconds, {len(wrong)} wrong"
-        )
+        wrong = soak(options, Path(name))
     for problem in wrong:
         print(f"  {problem}")
     sys.exit(1 if wrong else 0)
