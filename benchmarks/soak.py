@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -106,7 +106,7 @@ class Driver:
         words = [sys.executable, "-m", "benchmarks.soak", "--alone", str(first), str(count), str(folder)]
         return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
-    def laps(self, first: int, count: int, folder: Path) -> Iterator[Lap]:
+    def laps(self, first: int, count: int, folder: Path) -> Generator[Lap, None, None]:
         """Laps that nothing happens to, in one process, which ends when nobody asks for more."""
         process = self.start(first, count, folder)
         assert process.stdout is not None
