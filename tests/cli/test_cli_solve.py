@@ -67,6 +67,9 @@ def test_an_environment_of_ones_own_becomes_an_agent_that_can_be_played(own_modu
     assert "no video, because" in page  # it draws no pictures
     assert page.count("data:image/png") == 3
     assert "<script src" not in page
+    compared = page.split("Agents compared</h3>")[1].split("</table>")[0]
+    stages = json.loads((run / "stages.json").read_text())["stages"]
+    assert compared.count("<tr>") == 1 + len(stages["choose"]["measured"]), "no two agents share a name"
     assert "mean return 1" in call("play", run, "--episodes", "2")
     assert "finished" in call("solve", own_module, "--samples", "10000")
 

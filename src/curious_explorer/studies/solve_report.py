@@ -29,7 +29,7 @@ FILMED_EPISODES, FILMED_WAYS = 3, 1
 def write_report(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> Path:
     """Write the page, and the videos that it shows beside it."""
     sections = [
-        Section("result", "Result", _result(summary)),
+        Section("result", "Result", _result(summary, stages)),
         Section("agent", "The agent", _videos(folder, stages)),
         Section("chosen", "What was chosen, and why", _chosen(folder, summary, stages, look)),
     ]
@@ -43,8 +43,11 @@ def write_report(folder: Path, summary: dict[str, Any], stages: dict[str, Any], 
     return write_atomically(folder / REPORT_FILE, run_page(title, str(summary["verdict"]), sections))
 
 
-def _result(summary: dict[str, Any]) -> str:
+def _result(summary: dict[str, Any], stages: dict[str, Any]) -> str:
     explored, first = summary["explored"], summary["first_reward"]
+    exploring = stages.get("explore", {}).get("first_reward")
+    before = stages["look"]["samples"] + stages["plain"]["trial"]
+    among = f", {exploring:,} of them of exploring" if exploring is not None and first == before + exploring else ""
     rows = {
         "success": f"{summary['success']:.0%} of fresh episodes return more than {summary['success_return']:g}",
         "mean return": f"{summary['return_mean']:.4g}",
@@ -52,7 +55,7 @@ def _result(summary: dict[str, Any]) -> str:
         "samples": f"{summary['samples']:,}, all stages and their evaluations",
         "of the last episodes": f"{summary['evaluation_samples']:,} more, which only measure",
         "explored": "not needed" if explored is None else f"{explored:,} samples",
-        "first reward": "never seen" if first is None else f"after {first:,} samples",
+        "first reward": "never seen" if first is None else f"after {first:,} samples{among}",
     }
     return text_table(("what", "how much"), rows, "Result")
 
@@ -118,14 +121,14 @@ def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look:
             asked = json.loads(path.read_bytes())["settings"]
             shown = ("algorithm", "samples", "num_envs", "reward_scale", "price", "hyperparameters", "starts")
             rows[f"settings, {name}"] = "; ".join(f"{key} {asked[key]}" for key in shown if key in asked)
-    head = ["agent", "success", "mean return"]
     compared = {
-        candidate_words(each): f"{each['success']:.0%} of episodes, mean return {each['return_mean']:.4g}"
+        candidate_words(each): f"{each['success']:.0%} of {each['episodes']:,} episodes, mean return "
+        f"{each['return_mean']:.4g}"
         for each in stages["choose"]["measured"]
     }
     text = text_table(("what", "chosen"), rows, "What was chosen")
     if compared:
-        text += "\n<h3>Agents compared</h3>\n" + text_table((head[0], "worth"), compared, "Agents compared")
+        text += "\n<h3>Agents compared</h3>\n" + text_table(("agent", "worth"), compared, "Agents compared")
     return text
 
 
@@ -133,7 +136,7 @@ def _exploring(folder: Path, stages: dict[str, Any]) -> str:
     explored = stages["explore"]
     exploration = Exploration.load(folder / EXPLORATION)
     first = explored["first_reward"]
-    found = "no reward was seen" if first is None else f"the first reward was seen after {first:,}"
+    found = "no reward was seen" if first is None else f"the first reward was seen after {first:,} of them"
     sentence = f"{explored['samples']:,} samples met {explored['cells']:,} cells; {found}."
     if explored["complete"]:
         sentence += " It stopped by itself: nothing is left to which it knows a way."

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from curious_explorer.gym.agents import Played
+from curious_explorer.studies.solve_files import PLAIN
 from curious_explorer.studies.solve_settings import SolveSettings
 from curious_explorer.studies.task_look import TaskLook
 
@@ -132,7 +133,8 @@ def candidate_words(candidate: dict[str, Any]) -> str:
     if candidate["kind"] == "plan":
         return "the plan on the counts"
     how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
-    return f"the network, {candidate['which']}, {how}"
+    network = "the plain learner's network" if candidate["folder"] == PLAIN else "the network"
+    return f"{network}, {candidate['which']}, {how}"
 
 
 def look_words(look: TaskLook) -> str:
