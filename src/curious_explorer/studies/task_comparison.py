@@ -79,9 +79,9 @@ class TaskComparison:
     budget: int = 100_000
     measure: ClassVar[Measure] = Measure(
         "return",
-        "A method is worth the mean return of its agent, not discounted: in the end in "
-        f"{EPISODES} fresh episodes from the environment's own start, which are no samples, and before of the few "
-        "episodes by which it was evaluated on the way, which are. 0% stands for what random actions earn, and 100% "
+        f"A method is worth the mean return of its agent, not discounted: in the end that of {EPISODES} fresh "
+        "episodes from the environment's own start, which are no samples; on the way that of the few episodes of an "
+        "evaluation, which are samples. 0% stands for what random actions earn, and 100% "
         "for the best agent of any run on that environment. The curve of a method that is not evaluated on the way, "
         "such as a plan on counts, has two ends alone.",
         "decide the layout, too, where every reset draws another",

@@ -103,8 +103,7 @@ def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
     titles = {verdict: [result.experiment.title for result in with_verdict(results, verdict)] for verdict in VERDICTS}
     runs = [run for result in results for run in result.runs]
     samples = sum(run.exploration_samples + run.learning_samples for run in runs)
-    steps = f"{samples / 1e6:,.0f} million" if samples >= 1e7 else f"{samples:,.0f}"
-    sentences = [f"{counted(len(results), 'experiment')}, {counted(len(runs), 'run')}, {steps} steps with CE."]
+    sentences = [f"{counted(len(results), 'experiment')}, {counted(len(runs), 'run')}, {_steps(samples)} with CE."]
     if (seeds := len(results[0].runs)) < FEWEST_SEEDS:
         sentences.append(few_seeds(seeds))
     if judged := sum(map(len, titles.values())):
@@ -121,6 +120,10 @@ def reproduction_lead(results: Sequence[ExperimentResults]) -> str:
         f"{', '.join(worth) or 'none of the experiments'}."
     )
     return " ".join(sentences)
+
+
+def _steps(samples: float) -> str:
+    return f"{samples / 1e6:,.0f} million steps" if samples >= 1e7 else f"{samples:,.0f} steps"
 
 
 def results_table(results: Sequence[ExperimentResults]) -> str:
@@ -259,7 +262,7 @@ def comparison_lead(results: ComparisonResults) -> str:
     reliable = [name for name in results.methods if aggregate[name]["reached_target"] == 1.0]
     sentences = [
         f"{counted(len(results.methods), 'method')}, {counted(len(results.budgets), 'environment')}, "
-        f"{counted(seeds, 'seed')}: {counted(runs, 'run')} and {samples / 1e6:,.1f} million steps, at equal budgets on "
+        f"{counted(seeds, 'seed')}: {counted(runs, 'run')} and {_steps(samples)}, at equal budgets on "
         "each environment."
     ]
     if reliable and len(reliable) < len(results.methods):
