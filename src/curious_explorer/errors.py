@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class MissingPackageError(ValueError):
+    """A package is not installed that only some parts need; the message says how to get it."""
+
+
 class MDPFileError(ValueError):
     """A file that should hold an MDP is damaged, of another kind, of a newer version, or unsafe to read."""
 

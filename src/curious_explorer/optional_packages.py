@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from curious_explorer.errors import MissingPackageError
+
 
 def installing(extra: str) -> str:
     """How to get the packages of an extra."""
@@ -16,6 +18,6 @@ def require(module: str, extra: str = "report") -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise MissingPackageError(
             f"this needs the package {(error.name or module)!r}, which is not installed; {installing(extra)}"
         ) from error

@@ -38,6 +38,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from curious_explorer.errors import MissingPackageError
+
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 # Files that are either the old one or the new one ------------------------------------------------------------------
@@ -162,7 +164,7 @@ def reading(
     """
     try:
         yield
-    except error:
+    except (error, MissingPackageError):
         raise
     except Exception as problem:  # what decoders raise on damaged content has no end of types
         if missing and isinstance(problem, FileNotFoundError):

@@ -41,6 +41,7 @@ from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_inputs import num_inputs
 from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.gym.time_limits import time_limit_of
+from curious_explorer.optional_packages import require
 from curious_explorer.sb3.algorithms import check_actions
 from curious_explorer.storage import read_json, reading
 from curious_explorer.studies.solve_choice import choose, evaluate
@@ -132,6 +133,7 @@ def solve_task(
         layout=layout,
     )
     folder = default_folder(environment) if out is None else Path(out)
+    require("stable_baselines3", "sb3")
     _check(settings)
     run = SolveRun(
         folder=folder,

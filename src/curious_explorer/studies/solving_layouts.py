@@ -15,6 +15,7 @@ from curious_explorer.errors import StudyError
 from curious_explorer.gym.agents import Agent, RememberingAgent
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
+from curious_explorer.optional_packages import require
 from curious_explorer.storage import Format, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor
 from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
@@ -62,6 +63,7 @@ def solve_layouts(
             f"samples is {samples:,}, expected at least {LEAST_SHARE * layouts:,} for {layouts} layouts ({LEAST_SHARE} "
             "each); give more, or explore fewer layouts"
         )
+    require("torch", "sb3")  # before an hour of exploring, not after it
     make = functools.partial(make_by_id, environment)
     make().close()  # a misspelt id is refused before anything is written
     study = LayoutsStudy(
