@@ -1,10 +1,11 @@
 """Learning while it pays: the step that is measured, the floor, what is handed out, and what it costs."""
 
+import gymnasium
 import numpy as np
 import pytest
 from random_mdps import random_mdp
 
-from curious_explorer import TRPO, Reinforce, TabularWorld, evaluate, explore, improve, solve
+from curious_explorer import TRPO, FiniteMDP, Reinforce, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.environments import combination_lock, crossroad_traps, deep_sea, river_swim
 from curious_explorer.learners import annealed
 from curious_explorer.learners.trpo import measured_step, natural_step
@@ -121,3 +122,23 @@ def test_where_episodes_are_short_and_gamma_large_half_of_them_begin_elsewhere(o
 def test_all_steps_stay_within_fifty_million_with_the_evaluations_at_the_end():
     margin = 50_000_000 - annealed.MOST_STEPS
     assert margin > 2 * annealed.MOST_EVALUATION_STEPS  # and a batch of 20,000 episodes of about 40 steps
+
+
+def test_learning_goes_on_while_the_start_earns_nothing_but_the_resets_do():
+    """On ice from which the goal is next to never reached, hundreds of episodes return nothing, and all agree on it."""
+    ice = ["SFFFFH", "HFHFHF", "FFHFFF", "FFFFFF", "HHFFHH", "FFHFFG"]
+    mdp = FiniteMDP.from_gymnasium(gymnasium.make("FrozenLake-v1", desc=ice))
+    world = TabularWorld(mdp, seed=9)
+    resets = explore(world, TRPO(), gamma=0.95, progress=False).reset_model
+    learned = improve(world, TRPO(), resets, gamma=0.95, evaluation_episodes=0, budget=400_000)
+    assert learned.samples == 400_000
+
+
+@pytest.mark.parametrize("optimizer", BOTH)
+def test_where_there_is_no_reward_at_all_learning_ends(optimizer):
+    mdp = random_mdp(3)
+    mdp = mdp.with_rewards(0.0 * mdp.rewards)
+    world = TabularWorld(mdp, seed=1)
+    resets = explore(world, optimizer(), gamma=0.95, progress=False).reset_model
+    learned = improve(world, optimizer(), resets, gamma=0.95, evaluation_episodes=0)
+    assert learned.samples < 2_000_000

@@ -205,13 +205,15 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
             2.0 * error, GAIN * abs(best_return)
         )
         moved, level = run.level != level, run.level  # starts on their way bring a reward to the own start yet
+        best_return = max(best_return, mean_return)
         known = evaluation.standard_error <= GAIN * max(abs(value - first), LEAST_SCALE * abs(value))
+        known = known and (value != 0.0 or best_return <= 0.0)  # what resets lead to can be had from the start
         if value >= best.value:
             best_policy, best = policy, evaluation
-        best_return = max(best_return, mean_return)
         soften(run, STAGES[0] / run.world.num_actions)
         cycle += 1
-        idle = not improved and not moved and known and not (cycle >= LEAST_CYCLES and learning.rescale())
+        rescaled = not improved and not moved and cycle >= LEAST_CYCLES and learning.rescale()
+        idle = not improved and not moved and known and not rescaled
         yield run.pause(Measured(policy, evaluation))
     return run.result(best_policy)
 
