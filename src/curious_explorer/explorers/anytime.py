@@ -58,7 +58,7 @@ LEAST_EPISODES, MOST_EPISODES = 50, 200
 """Episodes of such a measurement; there is none for which fewer can be afforded."""
 LONG_VISITS = 3.0
 """No measurement of D_n begins with fewer steps left than so many times 1 / (1 - gamma) for each walk. By expectation
-walks take two: less than one to roll in by mu_{n-1}, one to walk. With 2,000 walks three are never taken."""
+walks take two: less than one to roll in by mu_{n-1}, one to walk. With 500 walks or more three are never taken."""
 
 
 @dataclass(frozen=True, eq=False)

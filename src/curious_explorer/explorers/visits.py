@@ -23,13 +23,16 @@ from curious_explorer.worlds.world import EpisodeBatch, World
 
 DEFAULT_VISITS = 2_000
 """Enough to tell a visit probability of 1/(2|S|) from zero for the paper's |S| up to 64: about 16 visits expected."""
+FEWEST_VISITS, VISITS_OF_A_STATE_OF_FEW = 500, 32
+"""In smaller worlds as many as expect those 16, but not fewer than this."""
 VISITS_OF_A_STATE, MOST_VISITS = 3, 20_000
 """In larger worlds so many walks for each state, up to a total."""
 
 
 def default_visits(num_states: int) -> int:
     """How many walks measure D_n in a world of this size."""
-    return max(DEFAULT_VISITS, min(VISITS_OF_A_STATE * num_states, MOST_VISITS))
+    few = min(max(FEWEST_VISITS, VISITS_OF_A_STATE_OF_FEW * num_states), DEFAULT_VISITS)
+    return max(few, min(VISITS_OF_A_STATE * num_states, MOST_VISITS))
 
 
 class Visits(Protocol):
@@ -126,8 +129,8 @@ class LearningVisits:
     does; they begin where opt learned from, which is mu_{n-1} only with ``learn_from="last"``; and they ran the policy
     before its last step. On the lock of depth 20, with TRPO, fifteen rounds and six seeds, the total variation distance
     to D_n is 0.20 by mean over rounds, 0.45 at most (2,000 fresh walks: 0.05, 0.07). Terminal starts alone make 0.18 of
-    bias and the resets of ``learn_from="average"``, the default, alone 0.05, 0.14 at most (``python -m
-    benchmarks.visits_error``). So nothing uses it unless it is asked for.
+    bias and the resets of ``learn_from="average"`` alone 0.05, 0.14 at most (``python -m benchmarks.visits_error``).
+    So nothing uses it unless it is asked for.
     """
 
     first: Visits = FreshVisits()
