@@ -2,6 +2,8 @@
 
     python -m benchmarks.robustness --seeds 30
     python -m benchmarks.robustness --problems sea/40,FrozenLake-v1?map_name=8x8 --optimizers trpo --seeds 5
+    python -m benchmarks.robustness --problems all --out runs.jsonl   # goes on where it was stopped
+    python -m benchmarks.robustness --from runs.jsonl --markdown      # runs nothing: the tables of the pages
 
 A run is solved if its policy is worth at least 0.95 of the best possible value from the start, exactly. Every step is
 counted: exploring, learning, and the evaluations that choose what is handed out. Values are those of the MDP, whose
@@ -12,26 +14,20 @@ come with Clopper-Pearson intervals at 95%. Action labels are permuted by the se
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-from scipy import stats
 
+from benchmarks.json_lines import read_lines, run_all
 from benchmarks.robustness_problems import problem
+from benchmarks.robustness_tables import Run, markdown_of, table_of
 from curious_explorer import TRPO, ModelBased, Reinforce, TabularWorld, evaluate, explore, improve, solve
 from curious_explorer.learners.actor_critic import ActorCritic
 from curious_explorer.learners.optimizer import Optimizer
-from curious_explorer.studies.runner import make_executor
 
 GAMMA = 0.95
-SOLVED = 0.95
 GRADIENTS: dict[str, type[ActorCritic]] = {"trpo": TRPO, "reinforce": Reinforce}
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {**GRADIENTS, "model-based": ModelBased}
 FIRST_SEED = 1_000
@@ -42,60 +38,35 @@ SUITE = (
 )
 CHOSEN_ON = (
     *("reset-lock/10", "corridor/40", "tempting-chain/20", "ring/20", "two-loops/5", "casino/10", "slippery-grid/15"),
-    *(
-        "decoys/8",
-        "toll-grid/8",
-        "pits/10",
-        "mines/8",
-        "flags/4",
-        "momentum/15",
-        "hanoi/3",
-        "gambler/20",
-        "inventory/10",
-    ),
-    *("dense/30", "one-reward/100", "out-of-reach/50", "bandit/10", "handful/2", "0.001*dcl/10"),
-    *("corridor/40@0.99", "slippery-grid/8@0.9", "sea/15@0.99"),
+    *("decoys/8", "toll-grid/8", "pits/10", "mines/8", "flags/4", "momentum/15", "hanoi/3", "gambler/20"),
+    *("inventory/10", "dense/30", "one-reward/100", "out-of-reach/50", "bandit/10", "handful/2", "0.001*dcl/10"),
+    *("corridor/40@0.99", "slippery-grid/8@0.9", "sea/15@0.99", "lake/6", "lake/8", "lake/10", "four-rooms/5"),
 )
 """Problems of many kinds, made to find what fails."""
 HELD_OUT = (
-    *(
-        "reset-lock/20",
-        "corridor/80@0.99",
-        "tempting-chain/30",
-        "ring/30@0.99",
-        "two-loops/8",
-        "six-arms/6",
-        "casino/20",
-    ),
-    *("slippery-grid/20", "decoys/12", "toll-grid/15", "pits/16", "mines/12", "flags/6", "momentum/30@0.99", "hanoi/5"),
-    *("gambler/50", "inventory/20@0.99", "dense/100", "one-reward/300", "out-of-reach/200", "bandit/50", "handful/1"),
-    *("handful/3@0.9", "0.001*river/6", "0.01*FrozenLake-v1", "comb/10@0.9", "tree/8@0.99"),
+    *("reset-lock/20", "corridor/80@0.99", "tempting-chain/30", "ring/30@0.99", "two-loops/8", "six-arms/6"),
+    *("casino/20", "slippery-grid/20", "decoys/12", "toll-grid/15", "pits/16", "mines/12", "flags/6"),
+    *("momentum/30@0.99", "hanoi/5", "gambler/50", "inventory/20@0.99", "dense/100", "one-reward/300"),
+    *("out-of-reach/200", "bandit/50", "handful/1", "handful/3@0.9", "0.001*river/6", "0.01*FrozenLake-v1"),
+    *("comb/10@0.9", "tree/8@0.99", "lake/7", "lake/9@0.99", "four-rooms/8", "windy-grid/2", "queue/40", "levers/9"),
+    "bottleneck/60",
 )
-"""Others of these kinds, larger or at another discount: run once, after the settings were fixed."""
+"""Others, of these kinds larger or at another discount, and of kinds of their own: nothing was chosen by them."""
 UNSEEN = ("windy-sea/20", "chain/10", "tree/8", "FrozenLake-v1", "maze/10", "bilock/5", "sea/30", "tv/20", "key-door/4")
 """Run once, after the settings were fixed."""
+LISTS = {
+    "suite": SUITE,
+    "unseen": UNSEEN,
+    "chosen-on": CHOSEN_ON,
+    "held-out": HELD_OUT,
+    "paper": ("dcl/5", "dcl/10", "cct/5", "cct/10"),
+}
+"""By name; the paper's two of depth 20 are in the suite."""
+Job = tuple[str, str, int]
+"""A problem, an optimizer and a seed."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """What one seed gave."""
-
-    problem: str
-    optimizer: str
-    seed: int
-    fraction: float
-    """The policy's value from the start, of the best possible one: of the MDP, whose rewards lie in [0, 1]."""
-    own_fraction: float
-    """The same before rewards were moved into [0, 1], which is another number where some of them are costs."""
-    explored: int
-    samples: int
-    seconds: float
-    rounds: int
-    poorly_visited: int
-    ended: str | None
-
-
-def run(job: tuple[str, str, int]) -> Run:
+def run(job: Job) -> Run:
     """Explore and improve with defaults; a function of the module, so that worker processes can find it."""
     name, optimizer_name, seed = job
     kind, _, discount = name.partition("@")
@@ -128,54 +99,9 @@ def run(job: tuple[str, str, int]) -> Run:
     )
 
 
-def read_runs(path: Path) -> list[Run]:
-    """The runs of a file."""
-    return [Run(**json.loads(line)) for line in path.read_text().splitlines()]
-
-
-def table_of(runs: list[Run], names: list[str], optimizers: list[str]) -> Table:
-    """Solved shares with intervals, samples and seconds."""
-    table = Table(title=f"defaults, gamma {GAMMA}, solved: {SOLVED} of the best value")
-    for column in (
-        "problem",
-        "optimizer",
-        "solved",
-        "95% interval",
-        "mean",
-        "worst",
-        "own units",
-        "explored, M",
-        "all, M (max)",
-        "s (max)",
-    ):
-        table.add_column(column, justify="left" if column in ("problem", "optimizer") else "right")
-    for name in names:
-        for optimizer in optimizers:
-            group = [one for one in runs if (one.problem, one.optimizer) == (name, optimizer)]
-            if not group:
-                continue
-            fractions = np.array([one.fraction for one in group])
-            solved, many = int((fractions >= SOLVED).sum()), len(group)
-            interval = stats.binomtest(solved, many).proportion_ci(0.95, method="exact")
-            samples, seconds = [one.samples / 1e6 for one in group], [one.seconds for one in group]
-            table.add_row(
-                name,
-                optimizer,
-                f"{solved} of {many}",
-                f"{interval.low:.2f} to {interval.high:.2f}",
-                f"{fractions.mean():.3f}",
-                f"{fractions.min():.3f}",
-                f"{sum(one.own_fraction >= SOLVED for one in group)} of {many}",
-                f"{np.mean([one.explored / 1e6 for one in group]):.2f}",
-                f"{np.mean(samples):.2f} ({max(samples):.1f})",
-                f"{np.mean(seconds):.1f} ({max(seconds):.1f})",
-            )
-    return table
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", default="suite", help="names with commas; 'suite' and 'unseen' stand for lists")
+    parser.add_argument("--problems", default="suite", help=f"names with commas; lists: {', '.join(LISTS)}, all")
     parser.add_argument("--optimizers", default="trpo,reinforce")
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
@@ -183,30 +109,34 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=None, help="a file for all runs, as JSON lines; those it has are not run again"
     )
+    parser.add_argument(
+        "--from", type=Path, default=None, dest="read", help="show the runs of such a file, run nothing"
+    )
+    parser.add_argument("--markdown", action="store_true", help="show the tables as the pages have them")
     asked = parser.parse_args()
-    lists = {"suite": SUITE, "unseen": UNSEEN, "chosen-on": CHOSEN_ON, "held-out": HELD_OUT}
-    names = [name for given in asked.problems.split(",") for name in lists.get(given, (given,))]
     optimizers = asked.optimizers.split(",")
-    jobs = [
-        (name, optimizer, asked.first_seed + seed)
-        for seed in range(asked.seeds)
-        for name in names
-        for optimizer in optimizers
-    ]
-    run(("dcl/5", "trpo", 0)), run(("dcl/5", "reinforce", 0))  # compiled once, before workers share the cache
-    console = Console(width=150)
-    runs = [] if asked.out is None or not asked.out.exists() else read_runs(asked.out)
-    done = {(one.problem, one.optimizer, one.seed) for one in runs}
-    jobs = [job for job in jobs if job not in done]
-    with Progress(console=Console(stderr=True), disable=not console.is_terminal) as progress:
-        bar = progress.add_task("runs", total=len(jobs))
-        for one in make_executor("processes", workers=asked.workers).run(run, jobs):
-            runs.append(one)
-            progress.advance(bar)
-            if asked.out is not None:
-                with asked.out.open("a") as file:
-                    file.write(json.dumps(asdict(one)) + "\n")
-    console.print(table_of(runs, names, optimizers))
+    if asked.read is not None:
+        runs = read_lines(asked.read, Run)
+        names = list(dict.fromkeys(one.problem for one in runs))
+    else:
+        lists = {**LISTS, "all": [name for names in LISTS.values() for name in names]}
+        names = [name for given in asked.problems.split(",") for name in lists.get(given, (given,))]
+        runs = read_lines(asked.out, Run)
+        done = {(one.problem, one.optimizer, one.seed) for one in runs}
+        seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+        jobs = [
+            job
+            for seed in seeds
+            for name in names
+            for optimizer in optimizers
+            if (job := (name, optimizer, seed)) not in done
+        ]
+        run(("dcl/5", "trpo", 0)), run(("dcl/5", "reinforce", 0))  # compiled once, before workers share the cache
+        runs += run_all(run, jobs, asked.workers, asked.out)
+    if asked.markdown:
+        print(markdown_of(runs, LISTS, optimizers))
+    else:
+        Console(width=150).print(table_of(runs, names, optimizers))
 
 
 if __name__ == "__main__":

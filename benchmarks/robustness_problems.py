@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 from curious_explorer import FiniteMDP
 from curious_explorer.environments.action_labels import permute_action_labels
@@ -191,9 +192,37 @@ def pits(size: int, seed: int, pays: float = 0.0, slip: float = 0.1) -> FiniteMD
     return grid(size, seed, slip=slip, ends={**cells, size * size - 1: 1.0})
 
 
+def lake(size: int, seed: int) -> FiniteMDP:
+    """FrozenLake on a map of its own: two thirds of the moves slip, holes in a fifth of the cells end the episode."""
+    cells = "".join(generate_random_map(size=size, p=0.8, seed=seed))
+    ends = {place: float(cell == "G") for place, cell in enumerate(cells) if cell in "HG"}
+    return grid(size, seed, slip=2.0 / 3.0, ends=ends)
+
+
 def mines(size: int, seed: int) -> FiniteMDP:
     """Pits that cost a hundred times what the goal pays; moves never slip."""
     return pits(size, seed, pays=-100.0, slip=0.0)
+
+
+def four_rooms(size: int, seed: int) -> FiniteMDP:
+    """Four rooms of size x size, a door in each wall, a goal in the far corner; a third of the moves go astray."""
+    random, wide = np.random.default_rng(seed), 2 * size + 1
+    first, second = (int(place) for place in random.integers(size, size=2))
+    third, fourth = (int(place) + size + 1 for place in random.integers(size, size=2))
+    doors = {(first, size), (third, size), (size, second), (size, fourth)}
+    places = [place for place in itertools.product(range(wide), repeat=2) if size not in place or place in doors]
+    number = {place: state for state, place in enumerate(places)}
+    goal = number[wide - 1, wide - 1]
+
+    def outcomes(state: int, action: int) -> list[Outcome]:
+        found = []
+        for turn, probability in enumerate((2.0 / 3.0, 1.0 / 9.0, 1.0 / 9.0, 1.0 / 9.0)):
+            down, right = ((-1, 0), (0, 1), (1, 0), (0, -1))[(action + turn) % 4]
+            after = number.get((places[state][0] + down, places[state][1] + right), state)
+            found.append((probability, after, float(after == goal)))
+        return found
+
+    return from_outcomes(len(places), 4, outcomes, 0, seed, terminal=[goal])
 
 
 def key_and_door(size: int, seed: int) -> FiniteMDP:
@@ -235,6 +264,24 @@ def flags(size: int, seed: int) -> FiniteMDP:
         return [(1.0, met * cells + after, met.bit_count() / 3.0 if after == cells - 1 else 0.0)]
 
     return from_outcomes(8 * cells, 4, outcomes, 0, seed, terminal=[met * cells + cells - 1 for met in range(8)])
+
+
+def windy_grid(scale: int, seed: int) -> FiniteMDP:
+    """Sutton and Barto's: every step costs 1, and in the middle a wind of chance blows upwards."""
+    rows, columns, wind = 7 * scale, 10 * scale, (0, 0, 0, 1, 1, 1, 2, 2, 1, 0)
+    goal = 3 * scale * columns + 7 * scale
+
+    def outcomes(state: int, action: int) -> list[Outcome]:
+        row, column = divmod(state, columns)
+        down, right = ((-1, 0), (0, 1), (1, 0), (0, -1))[action]
+        blown = wind[column // scale]
+        found = []
+        for gust in (-1, 0, 1) if blown else (0,):
+            there = min(max(row + down - blown - gust, 0), rows - 1), min(max(column + right, 0), columns - 1)
+            found.append((1.0 / (3.0 if blown else 1.0), there[0] * columns + there[1], -1.0))
+        return found
+
+    return from_outcomes(rows * columns, 4, outcomes, 3 * scale * columns, seed, terminal=[goal])
 
 
 # Everything else ------------------------------------------------------------------------------------------------------
@@ -304,6 +351,53 @@ def inventory(room: int, seed: int) -> FiniteMDP:
     return from_outcomes(room + 1, room + 1, outcomes, 0, seed)
 
 
+def queue(room: int, seed: int) -> FiniteMDP:
+    """Customers come and wait; to serve them faster costs more, and so does it to let many wait."""
+
+    def outcomes(state: int, action: int) -> list[Outcome]:
+        served, price = (0.2, 0.45, 0.7)[action], (0.0, 0.3, 0.9)[action]
+        chances: dict[int, float] = {}
+        for (came, comes), (left, leaves) in itertools.product(((0.4, 1), (0.6, 0)), ((served, 1), (1.0 - served, 0))):
+            after = min(max(state + comes - leaves, 0), room)
+            chances[after] = chances.get(after, 0.0) + came * left
+        return [(chance, after, -price - 3.0 * state / room) for after, chance in chances.items()]
+
+    return from_outcomes(room + 1, 3, outcomes, 0, seed)
+
+
+def levers(count: int, seed: int) -> FiniteMDP:
+    """Levers that each action turns one of; all of them up at once pays."""
+    up = 2**count - 1
+    return from_outcomes(
+        up + 1,
+        count,
+        lambda state, action: [(1.0, state ^ (1 << action), float(state ^ (1 << action) == up))],
+        0,
+        seed,
+        terminal=[up],
+    )
+
+
+def bottleneck(states: int, seed: int) -> FiniteMDP:
+    """Two random graphs; one pair of the first leads into the second, where one pair pays."""
+    random = np.random.default_rng(seed)
+    following, chance = random.integers(states, size=(2, states, 3, 2)), random.random((2, states, 3))
+    gate, paying = (int(place) for place in random.integers(states, size=2))
+
+    def outcomes(state: int, action: int) -> list[Outcome]:
+        part, place = divmod(state, states)
+        first, second = (int(after) + part * states for after in following[part, place, action])
+        pays = float((part, place, action) == (1, paying, 1))
+        if (part, place, action) == (0, gate, 0):
+            return [(1.0, states + first, 0.0)]
+        if first == second:
+            return [(1.0, first, pays)]
+        likely = chance[part, place, action]
+        return [(likely, first, pays), (1.0 - likely, second, pays)]
+
+    return from_outcomes(2 * states, 3, outcomes, 0, seed)
+
+
 def dense(states: int, seed: int) -> FiniteMDP:
     """Every pair leads anywhere, and pays something between 0 and 1."""
     random = np.random.default_rng(seed)
@@ -360,22 +454,27 @@ def handful(states: int, seed: int) -> FiniteMDP:
 
 KINDS: dict[str, Callable[[int, int], FiniteMDP]] = {
     "bandit": bandit,
+    "bottleneck": bottleneck,
     "casino": casino,
     "comb": comb,
     "corridor": corridor,
     "decoys": decoys,
     "dense": dense,
     "flags": flags,
+    "four-rooms": four_rooms,
     "gambler": gambler,
     "handful": handful,
     "hanoi": hanoi,
     "inventory": inventory,
     "key-door": key_and_door,
+    "lake": lake,
+    "levers": levers,
     "mines": mines,
     "momentum": momentum,
     "one-reward": one_reward,
     "out-of-reach": out_of_reach,
     "pits": pits,
+    "queue": queue,
     "reset-lock": reset_lock,
     "ring": ring,
     "six-arms": six_arms,
@@ -383,6 +482,7 @@ KINDS: dict[str, Callable[[int, int], FiniteMDP]] = {
     "tempting-chain": tempting_chain,
     "toll-grid": toll_grid,
     "two-loops": two_loops,
+    "windy-grid": windy_grid,
 }
 
 
