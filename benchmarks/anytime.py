@@ -186,17 +186,21 @@ def table_of(trials: list[Trial]) -> Table:
 
 
 def markdown_of(trials: list[Trial]) -> str:
-    """The table of docs/results.md: the others as they are, and measured alike, side by side."""
+    """The table of docs/results.md: the others as they are, and measured alike, where both were run."""
     groups = groups_of(trials)
-    rows = []
+    others = METHODS[1:]
+    head = ["", "`learn`", "plain", "explore first", "factor"]
+    if any(one.measured_alike for one in trials):
+        head += ["plain, measured alike", "explore first, measured alike", "factor"]
+    rows = [head, ["---"] * len(head)]
     for name, optimizer in dict.fromkeys((one.problem, one.optimizer) for one in trials):
-        of = [
-            summary_of(groups.get((name, optimizer, alike), []))
-            for alike in (False, True)
-            if (name, optimizer, alike) in groups
-        ]
-        title = f"{WORDS[optimizer]} on {name}"
-        rows.append([title, *(cell for one in of for cell in (*map(one.cell, METHODS), f"{one.factor:.2f}"))])
+        row = [f"{WORDS[optimizer]} on `{name}`"]
+        for alike in (False, True):
+            if (name, optimizer, alike) in groups:
+                of = summary_of(groups[name, optimizer, alike])
+                row += [] if alike else [of.cell(METHODS[0])]
+                row += [*map(of.cell, others), f"{of.factor:.2f}"]
+        rows.append(row)
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
