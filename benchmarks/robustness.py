@@ -6,9 +6,9 @@
     python -m benchmarks.robustness --from runs.jsonl --markdown      # runs nothing: the tables of the pages
 
 A run is solved if its policy is worth at least 0.95 of the best possible value from the start, exactly. Every step is
-counted: exploring, learning, and the evaluations that choose what is handed out. Values are those of the MDP, whose
-rewards lie in [0, 1]; "own units" says how many are solved in the problem's own, where rewards were moved there. Shares
-come with Clopper-Pearson intervals at 95%. Action labels are permuted by the seed.
+counted: exploring, learning, and the evaluations that choose what is handed out; seconds are the processor's. Values
+are those of the MDP, whose rewards lie in [0, 1]; "own units" says how many are solved in the problem's own, where
+rewards were moved there. Shares come with Clopper-Pearson intervals at 95%. Action labels are permuted by the seed.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def run(job: Job) -> Run:
     mdp, optimizer = problem(kind, seed), OPTIMIZERS[optimizer_name]()
     best = float(mdp.start @ solve(mdp, gamma=gamma).values)
     world = TabularWorld(mdp, seed=seed)
-    began = time.perf_counter()
+    began = time.process_time()
     exploration = explore(world, optimizer, gamma=gamma, progress=False)
     explored = world.samples
     learned = improve(world, optimizer, exploration.reset_model, gamma=gamma, evaluation_episodes=0)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     value = float(mdp.start @ evaluate(mdp, learned.policy, gamma=gamma))
     own_best, own_value = (float(mdp.reward_scale.original(one)) for one in (best, value))
     own_fraction = 1.0 - (own_best - own_value) / abs(own_best)  # which is a quotient, where nothing costs

@@ -48,6 +48,7 @@ class Run:
     explored: int
     samples: int
     seconds: float
+    """Of the processor."""
     rounds: int
     poorly_visited: int
     ended: str | None
