@@ -120,8 +120,15 @@ def test_where_episodes_are_short_and_gamma_large_half_of_them_begin_elsewhere(o
 
 
 def test_all_steps_stay_within_fifty_million_with_the_evaluations_at_the_end():
-    margin = 50_000_000 - annealed.MOST_STEPS
-    assert margin > 2 * annealed.MOST_EVALUATION_STEPS  # and a batch of 20,000 episodes of about 40 steps
+    assert 50_000_000 - annealed.MOST_STEPS > 3 * annealed.MOST_EVALUATION_STEPS
+
+
+def test_no_batch_goes_on_beyond_the_most_steps(monkeypatch):
+    monkeypatch.setattr(annealed, "MOST_STEPS", 100_000)
+    monkeypatch.setattr(annealed, "LEAST_LIMIT", 50_000)
+    world = TabularWorld(river_swim(6), seed=1)
+    TRPO(episodes=20_000)(world, None, gamma=0.95)  # more than a million steps in a batch
+    assert world.samples <= 100_000 + 3 * annealed.EVALUATION_EPISODES * 2 * 90
 
 
 def test_learning_goes_on_while_the_start_earns_nothing_but_the_resets_do():

@@ -192,6 +192,8 @@ class LearningRun:
         self.critic = np.zeros(shape[0])
         self.used = 0
         """Steps taken so far, roll-ins and evaluations included."""
+        self.last_batch_ends: int | None = None
+        """After how many steps no batch goes on, where no budget says so; evaluations may."""
         self._memory = optimizer.critic_memory
         self._horizon = optimizer.horizon or default_horizon(task.gamma)
         self._watch = watch
@@ -229,7 +231,8 @@ class LearningRun:
 
     def update(self, episodes: int, trace: float, step: Step) -> EpisodeStatistics | None:
         """Run a batch, take a step, and move the critic; returns the batch, or None where the budget is spent."""
-        if self.left == 0:
+        left = self.left if self.last_batch_ends is None else max(self.last_batch_ends - self.used, 0)
+        if left == 0:
             return None
         batch = self.world.episodes(
             self.policy,
@@ -241,7 +244,7 @@ class LearningRun:
                 reward=self.task.reward,
                 critic=self.critic,
                 trace=trace,
-                max_samples=self.left,
+                max_samples=left,
             ),
         )
         self.used += batch.samples

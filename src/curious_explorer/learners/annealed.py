@@ -191,11 +191,12 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
     best_policy, best = run.policy, Evaluation(-math.inf, 0.0, 0, 0)
     best_return, level = -math.inf, run.level
     idle, cycle, enough = False, 0, True
-    limit = run.task.budget or max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
+    if run.task.budget is None:
+        run.last_batch_ends = max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
     first = learning.begin()
     while enough and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps):
         learning.begin_cycle()
-        mean_return, error, enough = yield from _one_cycle(learning, run, 2 ** max(cycle - 1, 0), limit)
+        mean_return, error, enough = yield from _one_cycle(learning, run, 2 ** max(cycle - 1, 0))
         episodes = EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS)
         policy, evaluation = _measure(learning, run, episodes)
         value = evaluation.value
@@ -235,7 +236,7 @@ def _measure(learning: _Annealed, run: LearningRun, episodes: int) -> tuple[Floa
     return exchanged, measured
 
 
-def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> Pieces[tuple[float, float, bool]]:
+def _one_cycle(learning: _Annealed, run: LearningRun, size: int) -> Pieces[tuple[float, float, bool]]:
     """All stages; returns the best mean return from the resets, its standard error, and whether steps are left."""
     best, error = -math.inf, 0.0
     for stage, floor in enumerate(STAGES):
@@ -243,7 +244,7 @@ def _one_cycle(learning: _Annealed, run: LearningRun, size: int, limit: int) -> 
             returns = []
             for _ in range(STAGE_UPDATES):
                 batch = learning.update(size=size, floor=floor, caution=0.5**stage)
-                if batch is None or run.used >= limit:
+                if batch is None:
                     return best, error, False
                 returns.append(batch.returns)
                 yield run.pause()
