@@ -15,8 +15,10 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 TEXTS += [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "examples").glob("*.py"))]
 TEXTS += [*sorted((ROOT / "benchmarks").glob("*.py")), *sorted((ROOT / "notebooks").glob("*.ipynb"))]
 COMMANDS = typer.main.get_command(app).commands
-PLACES = r"\b(?:ID|RUN|N|DIR|PROJECT|FOLDER)\b|<[^>]*>"
+PLACES = r"(?<= )(?:[A-Za-z]|ID|RUN|DIR|PROJECT|FOLDER)(?= |$)|<[^>]*>"
 """Words that stand for what the reader gives."""
+INCOMPLETE = ("MissingParameter", "BadOptionUsage")
+"""Errors of the parser: `train --snapshots` in a sentence leaves out the rest, or an option's value."""
 
 
 def command_lines(text):
@@ -53,8 +55,11 @@ def test_every_command_in_a_text_can_be_given(page, line):
     options = [word for word in words if word.startswith("--")]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {option.partition("=")[0] for option in options} <= known, page
-    if any(not word.startswith("-") for word in words):  # `train --snapshots` in a sentence leaves out the rest
+    try:
         command.make_context(name, list(words), resilient_parsing=False)
+    except Exception as error:
+        if type(error).__name__ not in INCOMPLETE:
+            raise
 
 
 BENCHMARKS = sorted(

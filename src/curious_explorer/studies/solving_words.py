@@ -104,7 +104,7 @@ def _how(summary: dict[str, Any], stages: dict[str, Any]) -> str:
     """What acts, and how it was come by."""
     agent = summary["settings"]["agent"]
     if agent["kind"] == "plan":
-        trained = "the networks that were trained are worse" if "learn" in stages else "plain learning is worse"
+        trained = "no network that was trained is better" if "learn" in stages else "plain learning is no better"
         return f"What acts is the plan on the counts of the exploration, by cells; {trained}."
     if agent["folder"] == "learning":
         return "What acts is a network, trained from starts that moved back from the reward."
