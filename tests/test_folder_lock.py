@@ -153,3 +153,11 @@ def test_the_lock_file_is_no_way_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="cannot be written"):
         run_folder(folder).claim({}).__enter__()
     assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_a_lock_file_that_is_a_pipe_hangs_nobody(tmp_path: Path) -> None:
+    with run_folder(tmp_path).claim({}):
+        pass
+    os.mkfifo(tmp_path / LOCK_FILE)
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        run_folder(tmp_path).claim({}).__enter__()

@@ -309,3 +309,20 @@ def test_every_step_that_was_taken_before_a_fault_is_counted():
     with pytest.raises(EnvironmentFailureError, match="AttributeError"):
         visit(world, uniform(world), gamma=GAMMA, count=10)
     assert world.samples == counter.steps
+
+
+@pytest.mark.parametrize("when", ["in its work", "before it is closed"])
+def test_a_process_of_an_environment_that_was_killed_is_named_and_closed(when):
+    world = GymWorld("FrozenLake-v1", num_envs=2, vectorization="async", seed=1)
+    visit(world, uniform(world), gamma=GAMMA, count=5)
+    killed, other = world._environments.envs.processes
+    killed.kill()
+    if when == "in its work":
+        killed.join()
+        before = world.samples
+        with pytest.raises(EnvironmentFailureError, match="FrozenLake-v1 raised"):
+            visit(world, uniform(world), gamma=GAMMA, count=5)
+        assert world.samples == before
+    world.close()
+    assert not other.is_alive()
+    world.close()

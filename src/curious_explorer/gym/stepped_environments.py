@@ -10,6 +10,7 @@ import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import gymnasium
@@ -305,8 +306,16 @@ class VectorEnvironment(SteppedEnvironments):
             time_limits.restart()
 
     def close(self) -> None:
-        """Close all environments."""
-        self.envs.close()
+        """Close all environments; once the process of one has died, those of the others are ended."""
+        processes = getattr(self.envs, "processes", ())
+        if all(process.is_alive() for process in processes):
+            with suppress(OSError, EOFError):  # it dies while it is asked to close
+                self.envs.close()
+                return
+        for process in processes:
+            process.kill()
+            process.join()
+        self.envs.closed = True
 
 
 def make_vector_environment(
