@@ -64,6 +64,30 @@ class Corridor(gymnasium.Env):
         return seen, float(self.place == self.length - 1), self.place == self.length - 1, False, {}
 
 
+class Blind(gymnasium.Env):
+    """A row of cells that all look alike but the first; the way on takes another action in every other cell."""
+
+    def __init__(self, length=8, slip=0.0):
+        self.observation_space = spaces.Dict({"first": spaces.MultiBinary(2), "hum": spaces.Box(-9.0, 9.0, (1,))})
+        self.action_space = spaces.Discrete(2, start=3)
+        self._length, self._slip = length, slip
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._at = 0
+        return self._seen(), {}
+
+    def _seen(self):
+        return {"first": np.array([self._at == 0, 0], np.int8), "hum": self.np_random.normal(size=1).astype(np.float32)}
+
+    def step(self, action):
+        if self._slip and self.np_random.random() < self._slip:
+            action = self.np_random.integers(3, 5)
+        self._at = self._at + 1 if action - 3 == self._at % 2 else 0
+        done = self._at == self._length
+        return self._seen(), float(done), bool(done), False, {}
+
+
 class NativeCorridors(gymnasium.vector.VectorEnv):
     """Corridors that are stepped together by one array, and reset where they are told to."""
 

@@ -278,3 +278,25 @@ def test_a_page_is_written_without_matplotlib():
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
     assert "no drawing, because the package matplotlib is not installed" in drawing(draw, "Cells met")
+
+
+def test_where_something_is_not_seen_the_agent_remembers(tmp_path):
+    from gym_helpers import Blind
+
+    gymnasium.register("Blind-v0", entry_point=Blind, max_episode_steps=40)
+    try:
+        solved = curious_explorer.solve_task("Blind-v0", samples=15_000, out=tmp_path / "run")
+        assert solved.stages["memory"]["steps"] > 0
+        assert solved.summary["success"] == 1.0
+        assert solved.summary["samples"] <= 15_000
+        assert "remember" in (tmp_path / "run" / "report.html").read_text()
+        agent, env = curious_explorer.load_policy(tmp_path / "run"), gymnasium.make("Blind-v0")
+        observation, _ = env.reset(seed=3)
+        agent.begin()
+        total, ended = 0.0, False
+        while not ended:
+            observation, reward, terminated, truncated, _ = env.step(agent(observation))
+            total, ended = total + reward, terminated or truncated
+        assert total == 1.0
+    finally:
+        del gymnasium.registry["Blind-v0"]

@@ -32,6 +32,7 @@ from curious_explorer.gym.cells import Cells, Env, MiniGridCells, default_cells
 from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.learned_features import fit_features, held_for
+from curious_explorer.gym.memory import advised_memory
 from curious_explorer.gym.network_inputs import Part, parts_of
 from curious_explorer.gym.observation_look import LeftOut, Look, left_out, look_around, repeat_walks, table
 from curious_explorer.gym.observation_reader import Numbers, Read
@@ -69,6 +70,8 @@ class Chosen(NamedTuple):
     """Sentences about what was left out, and what to know."""
     steps: int
     """How many steps the look took."""
+    memory: int = 0
+    """How many earlier contents of observations are worth remembering; see `advised_memory`."""
 
 
 def choose_cells(
@@ -110,14 +113,44 @@ def choose_cells(
     seen = look_around(env, discretisation, look - steps, seed, layouts)
     chosen = _Choice(space, seen, repeated, max_cells)
     cells = chosen.cells()
-    return Chosen(cells, steps_to_hold(cells, seen), chosen.notes, seen.steps + steps)
+    found = _cells_of(cells, seen)
+    memory = advised_memory(found, seen.actions) if _tells_all(cells) and _repeats(cells, repeated) else 0
+    return Chosen(cells, steps_to_hold(found, seen.actions), chosen.notes, seen.steps + steps, memory)
 
 
-def steps_to_hold(cells: Cells, look: Look) -> int:
-    """For how many steps an action must be held so that it leads to another cell often; 1 if that is no help."""
-    scratch, actions = cells.recalling([], growing=True), np.array(look.actions)
+def _cells_of(cells: Cells, look: Look) -> list[int]:
+    """The cell of every observation of a look."""
+    scratch = cells.recalling([], growing=True)
     scratch.let_room_grow()
-    found = np.array([scratch.index(observation, None) for observation in look.observations])
+    return [scratch.index(observation, None) for observation in look.observations]
+
+
+def _tells_all(cells: Cells) -> bool:
+    """Whether observations that differ in anything but noise have cells that differ."""
+    if isinstance(cells, JointCells):
+        return all(map(_tells_all, cells.members.values()))
+    return isinstance(cells, SymbolCells) or (isinstance(cells, PictureCells) and cells.rows is None)
+
+
+def _repeats(cells: Cells, repeated: Sequence[tuple[list[Any], list[Any]]]) -> bool:
+    """Whether the same actions have always led to the same cells."""
+    scratch = cells.recalling([], growing=True)
+    scratch.let_room_grow()
+    return all(
+        [scratch.index(observation, None) for observation in first]
+        == [scratch.index(observation, None) for observation in second]
+        for first, second in repeated
+    )
+
+
+def steps_to_hold(cells: Sequence[int], looked: Sequence[int]) -> int:
+    """For how many steps an action must be held so that it leads to another cell often; 1 if that is no help.
+
+    Args:
+        cells: of the observations of a look.
+        looked: the actions between them.
+    """
+    found, actions = np.array(cells), np.array(looked)
     best, first = 1, None
     for hold in HOLDS:
         places = held_for(actions, hold)

@@ -134,6 +134,8 @@ class GymWorld(World):
         )  # how often chosen cells were changed, and the samples since when they count
         self.notes: list[str] = []
         """What was found out when cells were chosen, in sentences."""
+        self.advised_memory = 0
+        """How many earlier contents of observations are worth remembering; see `gym.memory`."""
         self._make: Callable[[], Env] | None = None
         self._arguments: dict[str, Any] = {}  # what the environment was made with
         if isinstance(env, VectorEnv):
@@ -207,7 +209,7 @@ class GymWorld(World):
         seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
         layouts = self.layouts if self._layout is None else (self._layout,)
         chosen = choose_cells(env, bare, seed, layouts, look=self._look, max_cells=self._max_cells)
-        self.notes = chosen.notes
+        self.notes, self.advised_memory = chosen.notes, chosen.memory
         self._other_samples += chosen.steps
         found = bare.action_set
         return chosen.cells, found.held(chosen.hold) if held and actions is None else found

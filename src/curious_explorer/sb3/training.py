@@ -28,6 +28,7 @@ from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.agents import Agent, play_episodes
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.memory import agent_with_memory, first_action
 from curious_explorer.optional_packages import require
 from curious_explorer.resets.moving_starts import OWN, StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
@@ -262,7 +263,8 @@ def load_trained(
     with private_randomness(settings.seed, threads=1):
         learner = Learner(settings, None, None)
         _restore(learner, path, saved[0])
-    return learner.agent(seed, deterministic), settings
+    agent = learner.agent(seed, deterministic)
+    return agent_with_memory(agent, settings.memory, first_action(learner.action_space)), settings
 
 
 def trained_samples(folder: str | Path) -> int:

@@ -71,6 +71,8 @@ class Learner:
         self.meter = Meter(settings.samples)
         example = settings.make_env()
         self._spaces = example.observation_space, example.action_space
+        self.action_space = example.action_space
+        """The environment's own."""
         example.close()
         self.view = SpaceView(*self._spaces)
         begin = None if reset_model is None else starts_of(reset_model, settings.starts)

@@ -12,6 +12,7 @@ from curious_explorer.gym.agents import LONGEST_EPISODE
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.gym.memory import with_memory
 from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.resets.reset_model import ResetModel
@@ -89,6 +90,8 @@ class TrainingSettings:
     """What the learner sees of a reward is multiplied by this; evaluations are not."""
     price: float = 0.0
     """What a step costs whatever it leads to, if negative: the learner is paid it back (see `shifted_reward`)."""
+    memory: int | None = None
+    """How many earlier contents observations remember (see `gym.memory`); none by default."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     """What the algorithm is told beside, as Stable-Baselines3 calls it."""
 
@@ -113,7 +116,7 @@ class TrainingSettings:
         """The environment, in its layout."""
         env = with_layout(make_by_id(self.environment), self.layout)
         check_actions(self.algorithm, env.action_space, self.environment)
-        return env
+        return with_memory(env, self.memory)
 
     def make_training_env(self) -> Env:
         """The environment as a learner sees it."""

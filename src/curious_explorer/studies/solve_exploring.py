@@ -11,6 +11,7 @@ from curious_explorer.explorers.frontier import SAVE_EVERY, TELL_EVERY, Frontier
 from curious_explorer.explorers.frontier_files import claim_folder, read_counts, write_counts
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.gym_world import GymWorld
+from curious_explorer.gym.memory import with_memory
 from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.sb3.algorithms import spawned_seed
@@ -45,7 +46,10 @@ class CountedExploration:
             made.close()
         seed = spawned_seed(run.settings.seed, 2)
         self.world = GymWorld(
-            lambda: without_price(run.make(), look.paid_back), cells=cells, seed=seed, time_limits=True
+            lambda: without_price(with_memory(run.make(), run.memory), look.paid_back),
+            cells=cells,
+            seed=seed,
+            time_limits=True,
         )
         self._open.callback(self.world.close)
         self.looked = self.world.samples

@@ -66,7 +66,8 @@ def kept_stages(folder: Path) -> dict[str, Any] | None:
 def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Agent:
     """The agent that a run's ``agent.json`` describes."""
     if described["kind"] == "plan":
-        return CountsPlan(Exploration.load(folder / described["folder"])).agent(seed=seed)
+        steps = (kept_stages(folder) or {}).get("memory", {}).get("steps")
+        return CountsPlan(Exploration.load(folder / described["folder"])).agent(seed=seed, memory=steps)
     agent, _ = load_trained(
         folder / described["folder"], described["which"], deterministic=described["deterministic"], seed=seed
     )

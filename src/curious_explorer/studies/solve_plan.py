@@ -9,8 +9,9 @@ import numpy as np
 
 from curious_explorer.arrays import Floats
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.gym.agents import CellAgent
+from curious_explorer.gym.agents import Agent, CellAgent
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.memory import agent_with_memory
 from curious_explorer.models.best_ways import BestWays
 from curious_explorer.models.growing_model import GrowingModel
 
@@ -54,10 +55,12 @@ class CountsPlan:
         table[self._model.states[advised]] = self._ways.policy[advised]
         return table
 
-    def agent(self, *, seed: int = 0) -> CellAgent:
-        """Who acts by it."""
+    def agent(self, *, seed: int = 0, memory: int | None = None) -> Agent:
+        """Who acts by it, on observations that remember so many earlier ones."""
         assert self._exploration.discretisation is not None
-        return CellAgent(self.table, Discretisation.from_stored(self._exploration.discretisation), seed=seed)
+        discretisation = Discretisation.from_stored(self._exploration.discretisation)
+        first = min((each for each in discretisation.action_set.choices if isinstance(each, int)), default=None)
+        return agent_with_memory(CellAgent(self.table, discretisation, seed=seed), memory, first)
 
 
 def _from_starts(ways: BestWays, starts: Floats) -> int | None:

@@ -112,6 +112,9 @@ def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look:
     explored = stages.get("explore")
     if explored is not None:
         rows["cells"] = " ".join([explored["cells_are"] + ".", *explored["notes"]])
+        if "memory" in stages:
+            steps = stages["memory"]["steps"]
+            rows["memory"] = f"observations remember the last {steps} that differed, and for how long nothing has"
         rows["actions"] = str(explored["actions"])
         if explored["distance"] is not None:
             rows["distance"] = f"{explored['distance']} steps from the start to the reward, by ways that were seen"

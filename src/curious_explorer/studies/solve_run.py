@@ -69,6 +69,12 @@ class SolveRun:
         return with_layout(make_by_id(self.settings.environment), layout)
 
     @property
+    def memory(self) -> int | None:
+        """How many earlier contents of observations exploring and what follows from it remember."""
+        steps = self.stages.get("memory", {}).get("steps")
+        return None if steps is None else int(steps)
+
+    @property
     def success_return(self) -> float:
         """An episode succeeds above this return.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 
 import numpy as np
@@ -10,14 +11,17 @@ from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.shifted_reward import END_OF_COSTS
 from curious_explorer.sb3.algorithms import spawned_seed
+from curious_explorer.studies.solve_budget import EXPLORE_SHARE
 from curious_explorer.studies.solve_exploring import CountedExploration, counts_of
-from curious_explorer.studies.solve_files import PLAIN, RESETS
+from curious_explorer.studies.solve_files import EXPLORATION, PLAIN, RESETS
 from curious_explorer.studies.solve_plan import CountsPlan
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_training import is_solved, kept_of, train_for
 from curious_explorer.studies.solving_words import look_words
 from curious_explorer.studies.task_look import RewardLog, TaskLook, layouts_change, look_at_task
 
+MEMORY = 2
+"""How many earlier contents are remembered where nothing says how many would help."""
 PAYS = 1e-9
 """Rewards above this are more than nothing."""
 
@@ -63,10 +67,40 @@ def try_plainly(run: SolveRun, look: TaskLook) -> bool:
 
 
 def explore(run: SolveRun, look: TaskLook) -> None:
-    """Explore by counts: until a reward and a good while more, or for a fixed share where rewards come everywhere."""
-    if "explore" in run.stages:
-        return
-    exploring = CountedExploration(run, look)
+    """Explore by counts, and by observations that remember where single ones are not enough."""
+    if "explore" not in run.stages:
+        exploring = CountedExploration(run, look)
+        advised = exploring.world.advised_memory
+        if advised and run.memory is None:
+            exploring.close()
+            words = "What is seen does not say what comes next, and what was seen before does"
+            _remember(run, exploring.samples, advised, words)
+            exploring = CountedExploration(run, look)
+        _explore(run, look, exploring)
+    if _came_to_nothing(run):
+        words = "Nothing is left to which there is a way by what is seen alone"
+        _remember(run, run.stages["explore"]["samples"], MEMORY, words)
+        _explore(run, look, CountedExploration(run, look))
+
+
+def _came_to_nothing(run: SolveRun) -> bool:
+    """Whether all that can be told apart is explored, there is nothing to earn, and enough is left to try again."""
+    explored, asked = run.stages["explore"], run.memory is not None or run.settings.cells is not None
+    nothing = explored["complete"] and explored["distance"] is None
+    return not asked and nothing and EXPLORE_SHARE * run.left > explored["samples"] + run.budget.least_share
+
+
+def _remember(run: SolveRun, taken: int, steps: int, words: str) -> None:
+    """From here on observations remember; what exploring has taken so far stays counted."""
+    shutil.rmtree(run.folder / EXPLORATION, ignore_errors=True)
+    run.stages.pop("explore", None)
+    run.keep("memory", {"steps": steps, "samples": taken})
+    told = "the one before" if steps == 1 else f"the {steps} before"
+    run.tell(f"{words}: from here on observations remember {told} that differed, and for how long nothing has.")
+
+
+def _explore(run: SolveRun, look: TaskLook, exploring: CountedExploration) -> None:
+    """Explore until a reward and a good while more, or for a fixed share where rewards come everywhere."""
     try:
         left, often = run.left, look.pays_all_along
         run.tell(exploring.world.discretisation.cells.describe() + ".")

@@ -116,6 +116,7 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
         deterministic=False,
         layout=run.stages["layout"]["layout"],
         price=look.paid_back if name == LEARNING else 0.0,
+        memory=run.memory if name == LEARNING else None,
         # The entropy that an off-policy actor-critic is paid is in units of single rewards, which stay as they are.
         reward_scale=1.0 if algorithm in OFF_POLICY else float(f"{scale:.6g}"),
         hyperparameters=given,

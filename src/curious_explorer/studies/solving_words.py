@@ -43,7 +43,8 @@ def summarise(
     elif look.pays_all_along:
         first = 1
     elif explored is not None and explored["first_reward"] is not None:
-        first = stages["look"]["samples"] + stages["plain"]["trial"] + explored["first_reward"]
+        before = stages["look"]["samples"] + stages["plain"]["trial"] + stages.get("memory", {"samples": 0})["samples"]
+        first = before + explored["first_reward"]
     summary = {
         "environment": settings.environment,
         "seed": settings.seed,
