@@ -13,12 +13,16 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+import layouts_helpers
 import pytest
 
+from curious_explorer import GymWorld, HashedCells
 from curious_explorer.errors import ExecutorError
+from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.studies import reproduction
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare
+from curious_explorer.studies.executors import Inline, kept
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.paper_results import curves_csv, results_csv, summary_text
 from curious_explorer.studies.ray_executor import Ray
@@ -146,6 +150,27 @@ def test_a_comparison_is_the_same_bytes(cluster, inline_comparison, tmp_path, mo
     monkeypatch.setenv("RAY_ADDRESS", cluster)
     compare(Comparison(**SMALL), tmp_path / "out", executor="ray")
     assert files_of(tmp_path / "out") == inline_comparison
+
+
+def test_layouts_are_explored_alike(cluster):
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(layouts_helpers)  # the workers have no path to the tests
+    try:
+        with kept(Ray(address=cluster)) as executor:
+            there, here = (
+                ManyLayouts(first_share=20, after=20, at_once=3, jobs=jobs).explore(
+                    GymWorld(layouts_helpers.Signposts, cells=HashedCells(100), layouts=range(6)),
+                    gamma=0.9,
+                    samples=2_000,
+                )
+                for jobs in (executor, Inline())
+            )
+    finally:
+        ray.cloudpickle.unregister_pickle_by_value(layouts_helpers)
+    assert not ray.is_initialized()
+    assert there.summary.found == 6
+    assert there.as_plain_data() == here.as_plain_data()
 
 
 def test_a_worker_is_killed_in_the_middle(cluster, inline_study, tmp_path, monkeypatch):

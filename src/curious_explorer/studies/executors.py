@@ -111,7 +111,7 @@ class KeptProcesses:
 
 def kept(executor: Executor) -> AbstractContextManager[Executor]:
     """The same executor, with workers that stay from one `run` to the next where it has such."""
-    return executor.kept() if isinstance(executor, Processes) else nullcontext(executor)
+    return executor.kept() if hasattr(executor, "kept") else nullcontext(executor)
 
 
 def _workers(many: int) -> ProcessPoolExecutor:

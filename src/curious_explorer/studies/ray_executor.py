@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from curious_explorer import __version__
@@ -217,6 +217,12 @@ class Ray:
             with self._connected():
                 pass
 
+    @contextmanager
+    def kept(self) -> Iterator[Ray]:
+        """The same, connected from one `run` to the next, for many short ones."""
+        with self._connected():
+            yield replace(self, address=None, runtime_env=None)
+
     def run(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Generator[Result, None, None]:
         """The result of each job, as soon as it is there."""
         pending = list(jobs)
@@ -262,7 +268,7 @@ class Ray:
 
     def _result(self, ray: Any, reference: Any, job: Any) -> Any:
         try:
-            return ray.get(reference)
+            return ray.cloudpickle.loads(ray.get(reference))
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, ImportError):
                 raise ExecutorError(
@@ -284,13 +290,19 @@ class Ray:
             ) from error
 
 
-def _portable_task() -> Callable[[bytes, str, str], Any]:
-    """The function that workers run. It travels as code, so that it can say when this library is not there."""
+def _portable_task() -> Callable[[bytes, str, str], bytes]:
+    """The function that workers run. It travels as code, so that it can say when this library is not there.
 
-    def job_of_a_grid(content: bytes, folder: str, version: str) -> Any:
+    Its result comes back as bytes, since Ray would hand out arrays that cannot be written to, and who goes on from them
+    writes.
+    """
+
+    def job_of_a_grid(content: bytes, folder: str, version: str) -> bytes:
         import contextlib
         import os
         import pickle
+
+        import ray
 
         try:
             import curious_explorer
@@ -301,7 +313,8 @@ def _portable_task() -> Callable[[bytes, str, str], Any]:
         with contextlib.suppress(OSError):  # so that relative paths mean the same, on nodes that share the disk
             os.chdir(folder)
         function, job = pickle.loads(content)
-        return function(job)
+        dumps: Callable[[Any], bytes] = ray.cloudpickle.dumps
+        return dumps(function(job))
 
     return job_of_a_grid
 
