@@ -101,3 +101,30 @@ def test_every_space_of_actions_is_trained_in(name, trained):
 def test_the_same_training_again_gives_the_same_weights(trained):
     first, second = (trained(OBSERVATIONS["dict"][0], TWO).policy.read_bytes() for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("shape", "seen"),
+    [
+        ((84, 84, 3), (84, 84, 3)),
+        ((210, 160, 3), (105, 80, 3)),
+        ((4, 210, 161), (4, 105, 80)),
+        ((250, 250), (83, 83, 1)),
+    ],
+)
+def test_large_pictures_are_seen_by_the_means_of_blocks(shape, seen):
+    space = spaces.Box(0, 255, shape, np.uint8)
+    view = SpaceView(space, spaces.Discrete(2))
+    assert view.observation_space.shape == seen
+    picture = space.sample()
+    got = view.see(picture)
+    assert got in view.observation_space
+    block = 3 if shape[0] == 250 else 2 if 210 in shape else 1
+    rows = 1 if len(shape) == 3 and shape[0] == 4 else 0
+    first = picture[0] if rows else picture.reshape(*shape[:2], -1)[..., 0]
+    expected = int(first[:block, :block].astype(int).sum()) // block**2
+    assert got[(0,) * 3] == expected
+    last = picture[-1] if rows else picture.reshape(*shape[:2], -1)[..., -1]
+    height, width = seen[rows : rows + 2]
+    corner = last[(height - 1) * block : height * block, (width - 1) * block : width * block]
+    assert (got[-1, -1, -1]) == int(corner.astype(int).sum()) // block**2

@@ -1,7 +1,8 @@
 """What a network of Stable-Baselines3 sees and does: observations and actions in the form that it takes.
 
-One picture that is large enough for convolutions is seen as it is; pictures beside other parts are a dict of pictures
-and one row of numbers; everything else is a row of numbers, or whole numbers counted from zero.
+One picture that is large enough for convolutions is seen as it is, or by the means of blocks of pixels if it is much
+larger than `USUAL_PICTURE`; pictures beside other parts are a dict of pictures and one row of numbers; everything else
+is a row of numbers, or whole numbers counted from zero.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from curious_explorer.errors import ObservationError
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.network_inputs import NetworkInputs, Part, by_digits, is_picture
 from curious_explorer.gym.network_policy import num_outputs
+from curious_explorer.gym.picture_cells import channels_first
 
 LEAST_PICTURE = 36
 """Pixels in height and width below which the convolutions of Stable-Baselines3 do not fit."""
+USUAL_PICTURE = 84
+"""Pixels in height and width for which those convolutions were made; on a console's 210 x 160 they take four times as
+long as on half of it."""
 PERCEPTRON, CONVOLUTIONS, BOTH = "Mlp", "Cnn", "MultiInput"
 """Kinds of networks, as Stable-Baselines3 begins their names."""
 NUMBERS = "numbers"
@@ -71,12 +76,12 @@ class SpaceView:
         rest = [part for part in self.inputs.parts if part not in pictures]
         if not rest and len(pictures) == 1:
             self.kind, (part,) = CONVOLUTIONS, pictures
-            self.observation_space = _with_channels(part.space)
-            shape = self.observation_space.shape
-            self.see = lambda seen: np.asarray(part.of(seen)).reshape(shape)
+            view = _PictureView(part)
+            self.observation_space, self.see = view.space, view.see
             return
         self.kind = BOTH
-        seen_as = {f"picture{place}": _with_channels(part.space) for place, part in enumerate(pictures)}
+        views = {f"picture{place}": _PictureView(part) for place, part in enumerate(pictures)}
+        seen_as: dict[str, spaces.Space[Any]] = {name: view.space for name, view in views.items()}
         numbers = None
         if rest:
             numbers = NetworkInputs(spaces.Tuple([part.space for part in rest]))
@@ -84,10 +89,7 @@ class SpaceView:
         self.observation_space = spaces.Dict(seen_as)
 
         def see(seen: Any) -> dict[str, Any]:
-            found = {
-                f"picture{place}": np.asarray(part.of(seen)).reshape(seen_as[f"picture{place}"].shape)
-                for place, part in enumerate(pictures)
-            }
+            found = {name: view.see(seen) for name, view in views.items()}
             if numbers is not None:
                 row = numbers.rows([[part.of(seen) for part in rest]])[0]
                 found[NUMBERS] = _finite(row.astype(np.float32))
@@ -124,6 +126,34 @@ class NetworkView(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Take one action."""
         observation, reward, terminated, truncated, info = self.env.step(self._act(action))
         return self._see(observation), reward, terminated, truncated, info
+
+
+class _PictureView:
+    """A picture as convolutions take it: with channels, and not much larger than they were made for."""
+
+    def __init__(self, part: Part) -> None:
+        whole: Any = _with_channels(part.space)
+        self._part, self._shape = part, whole.shape
+        self._rows = 1 if channels_first(whole.shape) else 0
+        height, width = whole.shape[self._rows : self._rows + 2]
+        self._block = max(1, round(min(height, width) / USUAL_PICTURE))
+        small = list(whole.shape)
+        small[self._rows : self._rows + 2] = height // self._block, width // self._block
+        self.space = whole if self._block == 1 else spaces.Box(0, 255, tuple(small), np.uint8)
+
+    def see(self, seen: Any) -> Any:
+        """What a network sees of an observation."""
+        picture = np.asarray(self._part.of(seen)).reshape(self._shape)
+        if self._block == 1:
+            return picture
+        shape: Any = self.space.shape
+        total = np.zeros(shape, dtype=np.uint32)
+        for row in range(self._block):
+            for column in range(self._block):
+                rows, columns = (slice(first, None, self._block) for first in (row, column))
+                part = picture[(slice(None),) * self._rows + (rows, columns)]
+                total += part[tuple(slice(length) for length in shape)]
+        return (total // self._block**2).astype(np.uint8)
 
 
 def _whole(space: spaces.Space[Any]) -> bool:
