@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 
+import gymnasium
 import pytest
 from typer.testing import CliRunner
 
@@ -65,6 +66,30 @@ def test_every_command_that_is_printed_runs(words, tmp_path):
             assert kept["settings"]["layout"] == (3 if "--layout" in words else None), (
                 "the explored layout is trained in"
             )
+
+
+class Words(gymnasium.Env):
+    """Five rooms in a row, told by name."""
+
+    observation_space, action_space = gymnasium.spaces.Text(9), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.room = 0
+        return "room0", {}
+
+    def step(self, action):
+        self.room = max(0, self.room + (1 if action else -1))
+        return f"room{self.room}", float(self.room == 4), self.room == 4, False, {}
+
+
+def test_no_command_is_printed_that_no_network_can_follow(tmp_path, monkeypatch):
+    gymnasium.register("WordsOnly-v0", Words, max_episode_steps=20, disable_env_checker=True)
+    monkeypatch.setitem(gymnasium.registry, "WordsOnly-v0", gymnasium.registry["WordsOnly-v0"])
+    output = call("explore", "WordsOnly-v0", "--samples", "300", "--out", tmp_path / "run")
+    assert "the first reward was seen" in output
+    assert commands_in(output) == []
+    assert "a network can see nothing of observations in Text" in output
 
 
 def test_a_finished_exploration_says_so_and_goes_on_with_more_samples(tmp_path):

@@ -175,7 +175,27 @@ def _show_explored(console: Console, environment: str, explored: Explored, out: 
     described = cells.description()
     if described["kind"] == "function":  # which is not stored with the model, so it must be named again
         command += f" --cell-function {described['function']}"
-    say(console, f"Reset model: {out / RESETS}   (ResetModel.load; {command})")
+    refused = _why_not_train(environment)
+    say(console, f"Reset model: {out / RESETS}   (ResetModel.load{'' if refused else f'; {command}'})")
+    if refused:
+        say(console, f"No network of ours can be trained from it as the environment is: {refused}.")
+
+
+def _why_not_train(environment: str) -> str:
+    """Why no network can see what the environment shows, or act in it; nothing if one can."""
+    from curious_explorer.gym.make_env import make_by_id
+    from curious_explorer.gym.network_inputs import num_inputs
+    from curious_explorer.gym.network_policy import num_outputs
+
+    env = make_by_id(environment)
+    try:
+        num_inputs(env.observation_space)
+        num_outputs(env.action_space)
+    except ValueError as error:
+        return str(error)
+    finally:
+        env.close()
+    return ""
 
 
 def train(
