@@ -121,10 +121,18 @@ def test_a_minigrid_with_changing_layouts(tmp_path):
 def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
     gymnasium.register("Signposts-v0", entry_point=Signposts, kwargs={"length": 4, "limit": 12})
     try:
-        told = []
+        told, heard = [], []
         summary = solve_layouts(
-            "Signposts-v0", layouts=8, samples=4_000, out=tmp_path / "run", tests=40, tell=told.append
+            "Signposts-v0",
+            layouts=8,
+            samples=4_000,
+            out=tmp_path / "run",
+            tests=40,
+            tell=told.append,
+            progress=lambda *now: heard.append(now),
         )
+        assert heard[-1] == (summary["samples"], "8 of 8 layouts paid, 8 done")
+        assert heard == sorted(heard)
         assert summary["success"] > 0.9
         assert summary["samples"] <= 4_000
         assert "layouts never seen are solved" in summary["verdict"]

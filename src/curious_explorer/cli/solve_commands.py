@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from curious_explorer.studies.executors import Executor
     from curious_explorer.studies.solving import Progress, SolveSettings
 
+STANDING = ("{task.fields[stage]}: {task.completed:,} of {task.total:,} samples", "{task.fields[words]}")
+"""The texts of a progress line."""
+
 
 def solve(
     environment: Annotated[
@@ -102,7 +105,6 @@ def solve(
         raise ValueError(
             "--executor, --workers and --ray-... are for many runs; give --seeds or --layouts, or leave them out"
         )
-    texts = ("{task.fields[stage]}: {task.completed:,} of {task.total:,} samples", "{task.fields[words]}")
 
     def progress(now: Progress) -> None:
         line.update(completed=now.samples, stage=now.stage, words=now.words)
@@ -110,7 +112,7 @@ def solve(
     with (
         interruptible(console, folder),
         writers(None, wandb, {"environment": environment, "samples": samples, "seed": seed}) as logs,
-        ProgressLine(Console(stderr=True), texts, samples, stage="looking", words="") as line,
+        ProgressLine(Console(stderr=True), STANDING, samples, stage="looking", words="") as line,
     ):
         solved = solve_task(
             environment,
@@ -159,10 +161,20 @@ def _solve_layouts(
     success_return: float | None,
     executor: Executor,
 ) -> None:
+    from rich.console import Console
+
     from curious_explorer.studies.solving_layouts import solve_layouts
 
     say(console, f"Solving {environment} in {layouts} layouts within {samples:,} samples, into {folder}.")
-    with interruptible(console, folder):
+
+    def tell(text: str) -> None:
+        say(console, text)
+        line.update(stage=text, words="")
+
+    with (
+        interruptible(console, folder),
+        ProgressLine(Console(stderr=True), STANDING, samples, stage="beginning", words="") as line,
+    ):
         summary = solve_layouts(
             environment,
             layouts=layouts,
@@ -171,7 +183,8 @@ def _solve_layouts(
             seed=seed,
             success_return=0.0 if success_return is None else success_return,
             executor=executor,
-            tell=lambda text: say(console, text),
+            tell=tell,
+            progress=lambda samples, words: line.update(completed=samples, words=words),
         )
     say(console, f"\n{summary['verdict']}")
     if summary["set_aside"] or summary["failed"] or not summary["found"]:

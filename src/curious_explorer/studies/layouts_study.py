@@ -80,6 +80,20 @@ class Stage(NamedTuple):
     """What is to be said of the layouts that this stage added, see `LayoutExploration.report`."""
 
 
+def _ignore(*_: Any) -> None:
+    """Nobody is told."""
+
+
+class _Run(NamedTuple):
+    """Where a study runs, and who is told; see `LayoutsStudy.run`."""
+
+    study: RunFolder
+    executor: Executor
+    on_stage: Callable[[Stage], None]
+    tell: Callable[[str], None]
+    progress: Callable[[int, str], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayoutsStudy:
     """What to explore, and how."""
@@ -158,17 +172,23 @@ class LayoutsStudy:
         executor: Executor | None = None,
         on_stage: Callable[[Stage], None] | None = None,
         tell: Callable[[str], None] | None = None,
+        progress: Callable[[int, str], None] | None = None,
     ) -> list[Stage]:
-        """Do all stages that the folder does not hold yet; returns all of them."""
-        path, told = Path(folder), tell or (lambda words: None)
-        claimed = study_folder(path)
-        with claimed.claim(self.settings()), kept(executor or Inline()) as workers:
-            return self._stages(claimed, workers, on_stage or (lambda stage: None), told)
+        """Do all stages that the folder does not hold yet; returns all of them.
 
-    def _stages(
-        self, study: RunFolder, executor: Executor, on_stage: Callable[[Stage], None], told: Callable[[str], None]
-    ) -> list[Stage]:
-        path = study.path
+        Args:
+            folder: where everything is kept.
+            executor: where layouts are explored and tested; in this process if None.
+            on_stage: called with each stage.
+            tell: told in words what is being done.
+            progress: while a stage explores, called with its samples so far, and words on how far it is.
+        """
+        claimed = study_folder(Path(folder))
+        with claimed.claim(self.settings()), kept(executor or Inline()) as workers:
+            return self._stages(_Run(claimed, workers, on_stage or _ignore, tell or _ignore, progress or _ignore))
+
+    def _stages(self, run: _Run) -> list[Stage]:
+        path = run.study.path
         labels: list[Labelled] = []
         stages: list[Stage] = []
         for place, count in enumerate(self.stages):
@@ -178,48 +198,38 @@ class LayoutsStudy:
             earlier = path / f"{before:04d}" / "policy"
             new = self.split.train[before:count]
             if not (place_of / "explored.json").is_file():
-                told(f"exploring layouts {before + 1} to {count}")
-                self._explore(study, place_of, new, labels, earlier, executor)
+                run.tell(f"exploring layouts {before + 1} to {count}")
+                self._explore(run, place_of, new, labels, earlier)
             labels += read_labels(place_of / "labels.npz")
             if not (place_of / "tested.json").is_file():
-                told(f"cloning and testing after {count} layouts")
-                self._test(study, place_of, labels, executor)
-            stages.append(read_stage(study, count, stages[-1] if stages else None))
-            on_stage(stages[-1])
+                run.tell(f"cloning and testing after {count} layouts")
+                self._test(run, place_of, labels)
+            stages.append(read_stage(run.study, count, stages[-1] if stages else None))
+            run.on_stage(stages[-1])
         return stages
 
-    def _explore(
-        self,
-        study: RunFolder,
-        folder: Path,
-        layouts: Sequence[int],
-        known: list[Labelled],
-        earlier: Path,
-        executor: Executor,
-    ) -> None:
+    def _explore(self, run: _Run, folder: Path, layouts: Sequence[int], known: list[Labelled], earlier: Path) -> None:
         began = time.process_time()
         world = GymWorld(self.make, cells=self.cells, actions=self._spaces()[1], seed=self.seed, layouts=layouts)
         teacher = self._teacher(earlier) if self.lessons else None
-        explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=executor)
+        explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=run.executor)
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
         looked = world.samples
 
         def tell(found: list[Found]) -> None:
-            numbers = {
-                "layouts": len(found),
-                "found": sum(each.first_reward is not None for each in found),
-                "done": sum(each.finished or each.error is not None for each in found),
-                "samples": looked + sum(each.samples for each in found),
-                "seconds": time.process_time() - began,
-            }
+            paid = sum(each.first_reward is not None for each in found)
+            done = sum(each.finished or each.error is not None for each in found)
+            samples, seconds = looked + sum(each.samples for each in found), time.process_time() - began
+            numbers = {"layouts": len(found), "found": paid, "done": done, "samples": samples, "seconds": seconds}
             write_json(folder / "standing.json", STANDING, numbers)
+            run.progress(samples, f"{paid} of {len(found)} layouts paid, {done} done")
 
         exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known, tell=tell)
         if self._remembers and teacher is not None and teacher.policy is not None:
             teacher.policy.save(folder / "lesson")
         write_labels(folder / "labels.npz", exploration.labels)
         summary = _summary(exploration, world.samples, time.process_time() - began)
-        write_json(folder / "explored.json", EXPLORED, summary | owner(study, folder))
+        write_json(folder / "explored.json", EXPLORED, summary | owner(run.study, folder))
 
     def _teacher(self, earlier: Path) -> Any:
         """Who learns from some layouts what to try in the next, and what it knows from the stage before."""
@@ -241,7 +251,7 @@ class LayoutsStudy:
         finally:
             env.close()
 
-    def _test(self, study: RunFolder, folder: Path, labels: list[Labelled], executor: Executor) -> None:
+    def _test(self, run: _Run, folder: Path, labels: list[Labelled]) -> None:
         began = time.process_time()
         if any(len(each.observations) for each in labels):
             space, choices = self._spaces()
@@ -256,13 +266,13 @@ class LayoutsStudy:
                 explored=split.train,
                 seed=self.seed,
                 threshold=self.threshold,
-                executor=executor,
+                executor=run.executor,
             )
             numbers = {name: getattr(result, name) for name in ("solved", "tested", "low", "high", "steps", "failed")}
         else:
             numbers = {"solved": 0, "tested": self.tests, "low": 0.0, "high": 1.0, "steps": 0, "failed": ()}
         numbers["seconds"] = time.process_time() - began
-        write_json(folder / "tested.json", TESTED, numbers | owner(study, folder))
+        write_json(folder / "tested.json", TESTED, numbers | owner(run.study, folder))
 
 
 def study_folder(path: Path) -> RunFolder:

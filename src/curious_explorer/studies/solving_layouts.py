@@ -42,6 +42,7 @@ def solve_layouts(
     device: str = "cpu",
     executor: Executor | None = None,
     tell: Callable[[str], None] | None = None,
+    progress: Callable[[int, str], None] | None = None,
 ) -> dict[str, Any]:
     """Explore layouts of an environment by its id, and learn what solves others; returns the summary.
 
@@ -56,6 +57,7 @@ def solve_layouts(
         device: where PyTorch clones; layouts are explored and tested without it.
         executor: where layouts are explored and tested.
         tell: told in words what is being done.
+        progress: called with the samples of exploring so far, and words on how far it is.
     """
     check_count(layouts, "layouts", least=1)
     if check_count(samples, "samples", least=1) < LEAST_SHARE * layouts:
@@ -76,7 +78,7 @@ def solve_layouts(
         seed=check_seed(seed),
         device=device,
     )
-    (stage,) = study.run(out, executor=executor, tell=tell)
+    (stage,) = study.run(out, executor=executor, tell=tell, progress=progress)
     summary = {
         "environment": environment,
         "success": stage.solved / stage.tested,
