@@ -300,3 +300,22 @@ def test_where_something_is_not_seen_the_agent_remembers(tmp_path):
         assert total == 1.0
     finally:
         del gymnasium.registry["Blind-v0"]
+
+
+def test_plain_learning_goes_on_while_it_is_on_its_way_to_what_the_registration_asks_for():
+    from types import SimpleNamespace
+
+    from curious_explorer.studies.solve_budget import Budget
+    from curious_explorer.studies.solve_stages import _on_its_way
+
+    budget = Budget(120_000, 500)
+    run, asked = SimpleNamespace(budget=budget), SimpleNamespace(pays_all_along=True, threshold=475.0)
+    assert _on_its_way(run, asked, [20.0, 150.0], 1)
+    assert _on_its_way(run, asked, [20.0, 150.0, 90.0], 2)  # few episodes are measured
+    assert not _on_its_way(run, asked, [20.0, 25.0], 1)
+    assert not _on_its_way(run, asked, [20.0, 400.0], 7)  # it has had its share
+    assert not _on_its_way(run, SimpleNamespace(pays_all_along=True, threshold=None), [20.0, 150.0], 1)
+    assert not _on_its_way(run, SimpleNamespace(pays_all_along=False, threshold=475.0), [0.0, 300.0], 1)
+    for times in range(1, 8):
+        given = budget.trials_with_evaluations(times)
+        assert budget.learned_from(given, budget.trial) == times * budget.trial

@@ -7,6 +7,8 @@ from typing import NamedTuple
 LOOK_SHARE, LEAST_LOOK, MOST_LOOK = 0.02, 200, 2_000
 PLAIN_SHARE, LEAST_PLAIN, MOST_PLAIN = 0.05, 2_048, 25_000
 """What a plain learner is given to show that it meets rewards by itself."""
+PLAIN_MOST = 0.5
+"""The most that it gets before anything is explored, where it is on its way to what the registration asks for."""
 EXPLORE_SHARE = 0.85
 """The most of what is left that exploring takes, if it meets no reward before."""
 AFTER_REWARD, LEAST_AFTER_SHARE = 0.5, 0.1
@@ -41,10 +43,14 @@ class Budget(NamedTuple):
         """What a plain learner is given to show that it meets rewards by itself."""
         return int(min(max(PLAIN_SHARE * self.samples, LEAST_PLAIN), MOST_PLAIN))
 
+    def trials_with_evaluations(self, times: int) -> int:
+        """The same, so many times, with the evaluations before and after each."""
+        return times * self.trial + (times + 1) * self.evaluations[0] * self.longest
+
     @property
-    def trial_with_evaluations(self) -> int:
-        """The same, with the evaluations before and after it."""
-        return self.trial + 2 * self.evaluations[0] * self.longest
+    def most_trials(self) -> int:
+        """The most that it is given before anything is explored."""
+        return int(PLAIN_MOST * self.samples)
 
     @property
     def piece(self) -> int:

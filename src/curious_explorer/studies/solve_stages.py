@@ -50,20 +50,35 @@ def look_at(run: SolveRun) -> TaskLook:
 
 
 def try_plainly(run: SolveRun, look: TaskLook) -> bool:
-    """Learn plainly for a while; returns whether that is all that is needed."""
-    if "plain" not in run.stages:
-        log = RewardLog(look)
-        training = train_for(run, PLAIN, look, run.budget.trial_with_evaluations, log=log)
+    """Learn plainly for a while, and on while that is on its way; returns whether that is all that is needed."""
+    while not run.stages.get("plain", {"tried": False}).get("tried", True):
+        log, times = RewardLog(look), int(run.stages.get("plain", {}).get("times_tried", 0)) + 1
+        training = train_for(run, PLAIN, look, run.budget.trials_with_evaluations(times), log=log)
         told = {"told": log.recent_share(), "times": sum(log.told), "episodes": len(log.told), "first": log.first}
-        solved = is_solved(run, look, training.evaluations)
-        kept = kept_of(training)
-        run.keep("plain", kept | told | {"trial": kept["samples"], "solved": solved})
-        met = f"{told['times']:,} of {told['episodes']:,} episodes"
-        run.tell(
-            f"A plain learner met something to learn from in {met}"
-            + (", and that is enough." if solved else "; now by counts.")
-        )
+        solved, kept = is_solved(run, look, training.evaluations), kept_of(training)
+        tried = solved or not _on_its_way(run, look, [each.mean_return for each in training.evaluations], times)
+        kept |= told | {"trial": kept["samples"], "solved": solved, "times_tried": times, "tried": tried}
+        run.keep("plain", kept)
+        if tried:
+            met = f"{told['times']:,} of {told['episodes']:,} episodes"
+            run.tell(
+                f"A plain learner met something to learn from in {met}"
+                + (", and that is enough." if solved else "; now by counts.")
+            )
     return bool(run.stages["plain"]["solved"])
+
+
+def _on_its_way(run: SolveRun, look: TaskLook, returns: list[float], times: int) -> bool:
+    """Whether plain learning may well return what the registration asks for before it had its share.
+
+    At half the pace that this takes: learning is slow at first, and few episodes are measured.
+    """
+    budget, first = run.budget, returns[0]
+    if not look.pays_all_along or look.threshold is None or look.threshold <= first:
+        return False
+    done = (max(returns) - first) / (look.threshold - first)
+    used, most = budget.trials_with_evaluations(times), budget.most_trials
+    return budget.trials_with_evaluations(times + 1) <= most and done >= 0.5 * used / most
 
 
 def explore(run: SolveRun, look: TaskLook) -> None:
