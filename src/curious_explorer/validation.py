@@ -56,13 +56,29 @@ def check_sizes(num_states: int, num_actions: int) -> None:
         )
 
 
+def as_numbers(given: Any, name: str) -> NDArray[np.float64]:
+    """An array of floats; the array itself when it is one already."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is {given!r:.200}, expected numbers ({error})") from error
+
+
+def as_list(given: Any, name: str, what: str) -> list[Any]:
+    """Things in order, as a list."""
+    try:
+        return list(given)
+    except TypeError:
+        raise ValueError(f"{name} is {given!r:.200}, expected a sequence of {what}") from None
+
+
 def check_names(names: Sequence[str] | None, count: int, kind: str) -> tuple[str, ...] | None:
     """Names as a tuple of distinct strings, one for each state or action."""
     if names is None:
         return None
     if isinstance(names, str):
         raise ValueError(f"{kind}_names is the one string {names!r}; expected a sequence of {count} strings")
-    result = tuple(names)
+    result = as_list(names, f"{kind}_names", "strings")
     if len(result) != count:
         raise ValueError(f"{kind}_names has {len(result)} entries, expected one for each of the {count} {kind}s")
     seen: set[str] = set()
@@ -72,7 +88,7 @@ def check_names(names: Sequence[str] | None, count: int, kind: str) -> tuple[str
         if name in seen:
             raise ValueError(f"{kind}_names[{index}] is {name!r}, which names an earlier {kind} too; names must differ")
         seen.add(name)
-    return result
+    return tuple(result)
 
 
 def check_rows(rows: sparse.csr_array, num_actions: int, where: Where) -> None:
@@ -162,7 +178,9 @@ def as_distribution(given: Any, size: int, name: str, *, copy: bool = True) -> N
         point = np.zeros(size)
         point[given] = 1.0
         return point
-    distribution = np.array(given, dtype=np.float64, copy=copy or None)
+    distribution = as_numbers(given, name)
+    if copy:
+        distribution = distribution.copy()
     if distribution.shape != (size,):
         raise ValueError(f"{name} has shape {distribution.shape}, expected ({size},): one probability for each state")
     bad = first_outside(distribution, 0.0, np.finfo(np.float64).max)
@@ -203,7 +221,7 @@ def check_finite(
     given: Any, shape: tuple[int, ...], name: str, axes: tuple[str, ...] = ("state", "action")
 ) -> NDArray[np.float64]:
     """Finite numbers in an array of this shape; ``axes`` says what its indices are called."""
-    table = np.asarray(given, dtype=np.float64)
+    table = as_numbers(given, name)
     if table.shape != shape:
         raise ValueError(f"{name} has shape {table.shape}, expected {shape}")
     if not np.isfinite(table).all():
@@ -215,7 +233,7 @@ def check_finite(
 
 def check_policy(policy: Any, num_states: int, num_actions: int, name: str = "policy") -> NDArray[np.float64]:
     """A policy of shape (S, A) whose rows are distributions; the array itself when it is one already."""
-    table = np.asarray(policy, dtype=np.float64)
+    table = as_numbers(policy, name)
     if table.shape != (num_states, num_actions):
         raise ValueError(
             f"{name} has shape {table.shape}, expected ({num_states}, {num_actions}): one row of action probabilities "

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer.errors import ActionError
-from curious_explorer.validation import check_count
+from curious_explorer.validation import as_list, check_count
 
 MAX_CHOICES = 1_000
 MOST_COMBINED = 81
@@ -57,7 +57,8 @@ class ActionSet:
         if isinstance(actions, ActionSet):
             return ActionSet(ActionSet.of(space, actions.choices).choices, hold=actions.hold)
         if actions is not None and not isinstance(actions, int):
-            return ActionSet([_checked_action(space, number, choice) for number, choice in enumerate(actions)])
+            choices = as_list(actions, "actions", "actions")
+            return ActionSet([_checked_action(space, number, choice) for number, choice in enumerate(choices)])
         if actions is not None and not isinstance(space, spaces.Box):
             raise ActionError(
                 f"actions is {actions}, a number of values along each dimension of a box, but the action space is "

@@ -34,7 +34,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from curious_explorer.errors import CellError, ObservationError
-from curious_explorer.validation import check_count
+from curious_explorer.validation import as_list, as_numbers, check_count
 
 Env = gymnasium.Env[Any, Any]
 MOST_BINS = 1_000_000
@@ -221,7 +221,7 @@ class GridCells(_BoxCells):
 
     def __init__(self, bins: int | Sequence[int], low: ArrayLike, high: ArrayLike) -> None:
         super().__init__()
-        lows, highs = (np.array(bound, dtype=np.float64).ravel() for bound in (low, high))
+        lows, highs = (as_numbers(bound, name).ravel() for bound, name in ((low, "low"), (high, "high")))
         if lows.shape != highs.shape or not np.isfinite([lows, highs]).all() or not (lows < highs).all():
             raise CellError(
                 f"the grid goes from {lows.tolist()} to {highs.tolist()}, expected finite bounds with low < high in "
@@ -619,7 +619,8 @@ class MissingFunction:
 
 
 def _bins(bins: int | Sequence[int], dimensions: int) -> list[int]:
-    numbers = [bins] * dimensions if isinstance(bins, int) else [int(number) for number in bins]
+    numbers = [bins] * dimensions if isinstance(bins, int) else as_list(bins, "bins", "whole numbers")
+    numbers = [check_count(number, "a number of bins") for number in numbers]
     if max(numbers, default=1) > MOST_BINS:
         raise CellError(f"bins is {bins}, expected at most {MOST_BINS:,} along a dimension")
     if len(numbers) != dimensions or min(numbers) < 1:

@@ -49,7 +49,7 @@ from curious_explorer.resets.chosen_states import (
 )
 from curious_explorer.resets.reset_files import read_reset_files, write_reset_files
 from curious_explorer.storage import reading
-from curious_explorer.validation import check_count, check_walk_gamma
+from curious_explorer.validation import as_list, check_count, check_walk_gamma
 from curious_explorer.worlds.policies import KnownPolicy, ObservationPolicy, as_table, check_any_policy
 from curious_explorer.worlds.roll_in import RollIn
 from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
@@ -113,6 +113,7 @@ class ResetModel:
     ) -> None:
         if choice is not None and model is None:
             raise ValueError("a choice of states needs a counted model, by which to go there; got none")
+        policies = as_list(policies, "policies", "policies")
         if len(policies) == 0 and choice is None:
             raise ValueError("a reset model needs at least one policy, or a choice of states; got none")
         if weighting not in WEIGHTINGS:

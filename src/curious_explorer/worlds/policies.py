@@ -66,7 +66,7 @@ def check_any_policy(
 ) -> Policy:
     """A policy that fits a world of this size, frozen."""
     known = _checked.get(id(policy))
-    if known is policy and known.shape == (num_states, num_actions) and not known.flags.writeable:
+    if known is not None and known is policy and known.shape == (num_states, num_actions) and not known.flags.writeable:
         return known
     if isinstance(policy, ObservationPolicy):
         return policy
