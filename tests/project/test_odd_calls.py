@@ -1,4 +1,4 @@
-"""A small part of `benchmarks.odd_calls`: arguments that nobody should give are refused by a ``ValueError``, or work."""
+"""A small part of `benchmarks.odd_calls`: arguments nobody should give work, or are refused by a ``ValueError``."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _stack_actions(matrices: Sequence[Any]) -> sparse.csr_array:
 
 def reward_table(rewards: Any, num_states: int, num_actions: int, *, copy: bool = True) -> Floats:
     """Rewards as an (S, A) array, stored row by row."""
-    table = np.array(rewards, dtype=np.float64, order="C", copy=copy or None)
+    table = np.array(validation.as_numbers(rewards, "rewards"), order="C", copy=copy or None)
     if table.shape != (num_states, num_actions):
         _bad_reward_shape(table.shape, num_states, num_actions)
     return table
@@ -97,7 +97,7 @@ def transition_rewards(
 ) -> Floats | None:
     """The reward of each stored transition, if the rewards given depend on the next state; else None."""
     num_states = rows.shape[1]
-    given = np.asarray(rewards, dtype=np.float64)
+    given = validation.as_numbers(rewards, "rewards")
     if given.ndim == 3:
         if given.shape != (num_states, num_actions, num_states):
             _bad_reward_shape(given.shape, num_states, num_actions)
