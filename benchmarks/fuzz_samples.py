@@ -214,7 +214,7 @@ def _write_layouts(folder: Path, seed: int) -> None:
         "failed": 0,
         "labels": 6,
     }
-    explored |= {"first_rewards": [40, None, 7], "report": "3 layouts", "seconds": 1.5}
+    explored |= {"first_rewards": [40, None, 7], "report": "3 layouts", "repeatable": True, "seconds": 1.5}
     write_json(folder / "0003" / "explored.json", layouts_study.EXPLORED, explored | ours)
     tested: dict[str, Any] = {"solved": 40, "tested": 50, "low": 0.66, "high": 0.9, "steps": 4_000 + seed}
     tested |= {"failed": [7], "seconds": 2.5}

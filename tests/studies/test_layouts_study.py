@@ -18,7 +18,7 @@ from curious_explorer.storage import write_json
 from curious_explorer.studies import layouts_study, solving_layouts
 from curious_explorer.studies.layouts_study import LayoutsStudy, study_of_minigrid, where_it_stands
 from curious_explorer.studies.playing import load_policy, play
-from curious_explorer.studies.solving_layouts import solve_layouts, verdict
+from curious_explorer.studies.solving_layouts import layouts_summary, solve_layouts, verdict
 from curious_explorer.studies.unseen_layouts import split_layouts
 
 pytest.importorskip("torch")
@@ -154,21 +154,40 @@ def test_solve_explores_layouts_by_an_id_and_says_what_came_of_it(tmp_path):
         del gymnasium.registry["Signposts-v0"]
 
 
-def test_the_command_names_layouts_that_raise_and_those_set_aside(tmp_path, monkeypatch):
+@pytest.fixture
+def small(monkeypatch):
+    """Networks that learn next to nothing in no time, for the command."""
+    cloning = RecurrentCloning(width=16, memory=8, walks=8, kept=2, longest=12, batch=4, updates=10, updates_a_layout=0)
+    study = functools.partial(LayoutsStudy, cloning=cloning, lesson_updates=10)
+    monkeypatch.setattr(solving_layouts, "LayoutsStudy", study)
+
+
+def solved_by_the_command(name, folder, *words):
+    words = ("solve", name, "--layouts", "6", "--samples", "6000", "--seed", "3", "--workers", "1", *words)
+    result = CliRunner().invoke(app, [*words, "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_the_command_says_that_restarts_do_not_repeat(tmp_path, small):
+    gymnasium.register("DeafSignposts-v0", entry_point=Signposts, kwargs={"length": 4, "limit": 12, "deaf": True})
+    try:
+        told = solved_by_the_command("DeafSignposts-v0", tmp_path / "run")
+    finally:
+        del gymnasium.registry["DeafSignposts-v0"]
+    assert "all layouts as one with" in told
+    assert "two restarts by one seed did not agree" in told
+    assert not layouts_summary(tmp_path / "run")["repeatable"]
+
+
+def test_the_command_names_layouts_that_raise_and_those_set_aside(tmp_path, small):
     split = split_layouts(6, seed=3)
     arguments = {"length": 4, "limit": 12, "broken": (split.train[4], split.test[7])}
     gymnasium.register("BrokenSignposts-v0", entry_point=Signposts, kwargs=arguments)
-    small = RecurrentCloning(width=16, memory=8, walks=8, kept=2, longest=12, batch=4, updates=10, updates_a_layout=0)
-    monkeypatch.setattr(
-        solving_layouts, "LayoutsStudy", functools.partial(LayoutsStudy, cloning=small, lesson_updates=10)
-    )
-    words = ["solve", "BrokenSignposts-v0", "--layouts", "6", "--samples", "6000", "--seed", "3"]
     try:
-        result = CliRunner().invoke(app, [*words, "--workers", "1", "--out", str(tmp_path / "run")])
+        told = solved_by_the_command("BrokenSignposts-v0", tmp_path / "run")
     finally:
         del gymnasium.registry["BrokenSignposts-v0"]
-    assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
     assert "5 of 6 layouts paid; 0 set aside, 1 left alone since the environment raised" in told
     assert f"no map of {split.train[4]}" in told
     assert f"in 1 of those tested the environment raised ({split.test[7]})" in told

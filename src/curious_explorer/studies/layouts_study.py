@@ -47,7 +47,8 @@ STANDING = Format("curious-explorer/layouts-standing", 1)
 _EXPLORED_KEYS = {"layouts", "samples", "found", "set_aside", "failed", "labels", "first_rewards", "report", "seconds"}
 _TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "failed", "seconds"}
 _STANDING_KEYS = {"layouts", "found", "done", "samples", "seconds"}
-_SINCE = {"settings": 2, "labels_digest": 2}
+_EXPLORED_KEYS |= {"repeatable"}
+_SINCE = {"settings": 2, "labels_digest": 2, "repeatable": 2}
 """Of which study a file is, and by which labels it was made; version 1 does not say."""
 
 
@@ -78,6 +79,8 @@ class Stage(NamedTuple):
     """The layouts tested in which it raised; they count as not solved."""
     report: str = ""
     """What is to be said of the layouts that this stage added, see `LayoutExploration.report`."""
+    repeatable: bool = True
+    """Whether two restarts by one seed agreed; if not, they were explored as one, which ``found`` counts once."""
 
 
 def _ignore(*_: Any) -> None:
@@ -310,12 +313,13 @@ def read_stage(study: RunFolder, count: int, before: Stage | None) -> Stage:
             failed=check_size(explored, "failed", least=0) + (before.failed if before else 0),
             tests_failed=tuple(check_count(each, "failed") for each in tested["failed"]),
             report=str(explored["report"]),
+            repeatable=explored.get("repeatable", True) is True,
         )
 
 
 def _read_own(study: RunFolder, path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
     check_inside(path, study.path)
-    found = read_json(path, kind, keys | _SINCE.keys(), since=_SINCE)
+    found = read_json(path, kind, keys | {"settings", "labels_digest"}, since=_SINCE)
     if "settings" in found:
         study.check_digest(found["settings"])
         if found["labels_digest"] != owner(study, path.parent)["labels_digest"]:
@@ -357,6 +361,7 @@ def _summary(exploration: LayoutExploration, samples: int, seconds: float) -> di
         "samples": samples,
         "first_rewards": [each.first_reward for each in exploration.layouts.values()],
         "report": exploration.report(),
+        "repeatable": exploration.repeatable,
         "seconds": seconds,
     }
 

@@ -25,7 +25,7 @@ from curious_explorer.validation import check_count, check_seed
 SUMMARY = Format("curious-explorer/layouts-summary", 1)
 SUMMARY_FILE = "summary.json"
 _SUMMARY_KEYS = {"environment", "success", "interval", "tested", "layouts", "found", "samples", "evaluation_samples"}
-_SUMMARY_KEYS |= {"labels", "settings", "verdict", "set_aside", "failed", "tests_failed", "report"}
+_SUMMARY_KEYS |= {"labels", "settings", "verdict", "set_aside", "failed", "tests_failed", "report", "repeatable"}
 LEAST_SHARE = 50
 """Samples for each layout below which nothing can be explored."""
 
@@ -89,6 +89,7 @@ def solve_layouts(
         "set_aside": stage.set_aside,
         "failed": stage.failed,
         "report": stage.report,
+        "repeatable": stage.repeatable,
         "tests_failed": list(stage.tests_failed),
         "samples": stage.samples,
         "evaluation_samples": stage.test_steps,
@@ -107,10 +108,14 @@ def verdict(stage: Stage) -> str:
             f"no reward was seen in any of {stage.layouts} layouts within {stage.samples:,} samples; give more samples"
         )
     share, limits = stage.solved / stage.tested, f"{stage.low:.3f} to {stage.high:.3f}"
-    words = (
-        f"{share:.3f} of {stage.tested} layouts never seen are solved ({limits}), after exploring {stage.layouts} "
-        f"others, {stage.found} of which paid, with {stage.samples:,} samples"
-    )
+    words = f"{share:.3f} of {stage.tested} layouts never seen are solved ({limits}), after exploring "
+    if stage.repeatable:
+        words += f"{stage.layouts} others, {stage.found} of which paid, with {stage.samples:,} samples"
+    else:
+        words += (
+            f"all layouts as one with {stage.samples:,} samples: two restarts by one seed did not agree, so that "
+            "no layout can be come back to"
+        )
     if stage.tests_failed:
         words += (
             f"; in {len(stage.tests_failed)} of those tested the environment raised ({_few(stage.tests_failed)}), and "
