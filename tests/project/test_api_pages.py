@@ -11,6 +11,8 @@ import curious_explorer
 DOCS = Path(__file__).parents[2] / "docs"
 API = sorted((DOCS / "api").glob("*.md"))
 PAGES = [*API, *sorted((DOCS / "tutorials").glob("*.md"))]
+PAGES += [DOCS / name for name in ("index.md", "callbacks.md", "automatic-cells.md", "frontier.md")]
+"""Those whose blocks stand for themselves."""
 
 
 def public_objects():
@@ -64,6 +66,12 @@ LED_TO_BY = {
     "TransitionCounts": "take",
 }
 """What an example calls instead of a class that is only returned, or only describes others."""
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_every_block_is_python(page):
+    for block in blocks_of(page):
+        compile(block, page.name, "exec")
 
 
 def test_every_public_name_is_in_an_example():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 COMPARISON_HELP = "A folder that compare has filled; it becomes a section of the page."
 ENVIRONMENTS_HELP = (
-    "Separated by commas; dcl/20@4000000 has a budget of its own. Tables of transitions, or any Gymnasium ids."
+    "Separated by commas; dcl/20@4000000 takes samples of its own number. Tables of transitions, or any Gymnasium ids."
 )
 FIRST_TIME = "The first run ever compiles for about a minute."
 NOTHING_DONE = "Everything was there already; nothing was done again. Another --out starts afresh."

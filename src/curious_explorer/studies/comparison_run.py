@@ -245,12 +245,12 @@ class Comparison:
         return words if self.gamma == Comparison.gamma else f"{words} --gamma {self.gamma:g}"
 
     def _check_budget(self, environment: str, budget: int) -> None:
-        check_count(budget, f"the budget of {environment}", least=1)
+        check_count(budget, f"samples on {environment}", least=1)
         for method in self.methods:
             least = least_budget(method, self.gamma)
             if budget < least:
                 raise ValueError(
-                    f"the budget of {environment} is {budget:,} samples, too few for {method}, which needs at least "
+                    f"samples on {environment} is {budget:,}, too few for {method}, which needs at least "
                     f"{least:,} at gamma {self.gamma:g} for one episode of each kind it runs; raise --samples"
                 )
 
@@ -262,7 +262,7 @@ def budgets_of(environments: Sequence[str], budget: int) -> dict[str, int]:
         name, separator, own = given.partition(OWN_BUDGET)
         if separator and not own.isdecimal():
             raise ValueError(
-                f"environment {given!r} has the budget {own!r}, expected a whole number after the {OWN_BUDGET!r}"
+                f"environment {given!r} gives {own!r} samples, expected a whole number after the {OWN_BUDGET!r}"
             )
         found[name] = int(own) if separator else budget
     return found

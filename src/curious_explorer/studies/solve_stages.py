@@ -135,7 +135,7 @@ def _explore(run: SolveRun, look: TaskLook, exploring: CountedExploration) -> No
     if kept["distance"] is not None and kept["first_reward"] is None:
         found = "nothing pays, and what costs least is known."
     elif kept["distance"] is not None:
-        found = f"the first reward after {kept['first_reward']:,}, {kept['distance']} steps from the start."
+        found = f"the first reward after {kept['first_reward']:,} of them, {kept['distance']} steps from the start."
     run.tell(f"Explored {kept['samples']:,} samples, {kept['cells']:,} cells; {found}")
 
 
