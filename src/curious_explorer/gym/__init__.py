@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from curious_explorer.gym.coded_cells import JointCells as JointCells
     from curious_explorer.gym.coded_cells import NumberCells as NumberCells
     from curious_explorer.gym.coded_cells import SymbolCells as SymbolCells
+    from curious_explorer.gym.colour_places import ColourPlaces as ColourPlaces
+    from curious_explorer.gym.colour_places import PlaceCells as PlaceCells
     from curious_explorer.gym.discretisation import Discretisation as Discretisation
     from curious_explorer.gym.feature_cells import FeatureCells as FeatureCells
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
@@ -42,6 +44,7 @@ _HOME = {
     **dict.fromkeys(("JointCells", "NumberCells", "SymbolCells"), "coded_cells"),
     "FeatureCells": "feature_cells",
     "PictureCells": "picture_cells",
+    **dict.fromkeys(("ColourPlaces", "PlaceCells"), "colour_places"),
     "choose_cells": "automatic_cells",
 }
 __all__ = [*_HOME]

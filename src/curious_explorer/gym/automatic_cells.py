@@ -30,6 +30,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.errors import CellError
 from curious_explorer.gym.cells import Cells, Env, MiniGridCells, default_cells
 from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
+from curious_explorer.gym.colour_places import PlaceCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.learned_features import fit_features, held_for
 from curious_explorer.gym.memory import advised_memory
@@ -37,6 +38,7 @@ from curious_explorer.gym.network_inputs import Part, parts_of
 from curious_explorer.gym.observation_look import LeftOut, Look, left_out, look_around, repeat_walks, table
 from curious_explorer.gym.observation_reader import Numbers, Read
 from curious_explorer.gym.picture_cells import SIZES, PictureCells, channels_first, height_of
+from curious_explorer.gym.steered_places import places_in
 
 LOOK = 1_300
 """Steps of the look, those of repeated walks included."""
@@ -319,6 +321,11 @@ class _Choice:
         exact = PictureCells(None, **given)
         if len({exact.code(observation) for observation in seen}) <= ALL_DIFFERENT * len(seen):
             return exact
+        places = places_in(self._look, path=part.path, noise=out.all, most=most)
+        if places is not None:
+            rows = np.array([places(observation) for observation in seen])
+            widths = fit_widths(rows, np.ones(rows.shape[1]), self._look.steps)
+            return PlaceCells(widths.tolist(), places, max_cells=self._max_cells)
         sizes = [(rows, levels) for rows, levels in SIZES if rows <= height_of(part.space.shape or (1,))]
         fits = [PictureCells(rows, levels, **given) for rows, levels in sizes or SIZES[-1:]]
         return max(fits, key=lambda cells: picture_fit([cells.code(observation) for observation in seen]))

@@ -18,6 +18,7 @@ from curious_explorer.gym.cells import (
     QuantileCells,
 )
 from curious_explorer.gym.coded_cells import JointCells, NumberCells, SymbolCells
+from curious_explorer.gym.colour_places import ColourPlaces, PlaceCells
 from curious_explorer.gym.feature_cells import FeatureCells
 from curious_explorer.gym.observation_reader import Read
 from curious_explorer.gym.picture_cells import PictureCells
@@ -54,6 +55,9 @@ def cells_from_description(description: Mapping[str, Any], function: Callable[[A
                 "features": FeatureCells,
             }
             return made[kind](reads=reads, **given)
+        if kind == "places":
+            places = ColourPlaces.from_description(description["places"])
+            return PlaceCells(description["widths"], places, max_cells=description["max_cells"])
         if kind == "picture":
             given = {name: value for name, value in description.items() if name not in ("kind", "path")}
             return PictureCells(path=tuple(description["path"]), **given)

@@ -13,7 +13,7 @@ import math
 import operator
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -127,6 +127,15 @@ class SymbolCells(CodedCells):
         return f"one cell for each distinct {names}"
 
 
+class NumbersOf(Protocol):
+    """What makes numbers of an observation."""
+
+    reads: tuple[Read, ...]
+
+    def __call__(self, observation: Any) -> list[float]:
+        """The numbers of an observation."""
+
+
 class NumberCells(CodedCells):
     """A grid without bounds: a cell for every combination of bins that is met.
 
@@ -141,7 +150,7 @@ class NumberCells(CodedCells):
         self.widths = [float(width) for width in widths]
         if not self.widths or not all(0.0 < width < math.inf for width in self.widths):
             raise CellError(f"widths are {list(widths)}, expected a positive number for each number of the observation")
-        self._numbers = Numbers(reads)
+        self._numbers: NumbersOf = Numbers(reads)
         self._per_width = [1.0 / width for width in self.widths]
 
     @property
@@ -188,11 +197,15 @@ class NumberCells(CodedCells):
             return None
         widths = [2.0 * width if place == widest else width for place, width in enumerate(self.widths)]
         halved = [tuple(c // 2 if place == widest else c for place, c in enumerate(code)) for code in codes]
-        return NumberCells(widths, self.reads, max_cells=self.count), [self.text(code) for code in halved]
+        return self.with_widths(widths), [self.text(code) for code in halved]
 
     def finer(self) -> Cells | None:
         """Bins of two thirds of the width."""
-        return NumberCells([width / 1.5 for width in self.widths], self.reads, max_cells=self.count)
+        return self.with_widths([width / 1.5 for width in self.widths])
+
+    def with_widths(self, widths: Sequence[float]) -> NumberCells:
+        """The same with other bins."""
+        return NumberCells(widths, self.reads, max_cells=self.count)
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a space without the numbers that are read."""
