@@ -59,6 +59,17 @@ def test_a_missing_package_is_no_damaged_file(tmp_path):
     assert "delete" not in told.stderr
 
 
+def test_a_package_that_drawing_needs_is_named(tmp_path):
+    pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+    pytest.importorskip("imageio_ffmpeg", reason="the extra report is not installed")
+    few = "--samples 300 --num-envs 2 --set n_steps=64 --evaluation-episodes 1"
+    assert run((), f"train FrozenLake-v1 {few} --out run", tmp_path).returncode == 0
+    told = run(("pygame",), "play run --video", tmp_path)
+    assert told.returncode == 2, told.stderr
+    assert "cannot be drawn, because a package is missing: pygame is not installed" in told.stderr
+    assert "mean return" in run(("pygame",), "play run", tmp_path).stdout
+
+
 def run(names, line, folder):
     program = PROGRAM.format(names=tuple(names), words=line.split())
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder)

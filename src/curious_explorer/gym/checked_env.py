@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_explorer.errors import EnvironmentFailureError, ObservationError
+from curious_explorer.errors import EnvironmentFailureError, MissingPackageError, ObservationError
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import environment_name
 from curious_explorer.worlds.episode_accumulator import refuse_reward
@@ -54,6 +54,16 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if len(event) == 5 and event[4] is None:  # nothing to tell; learners write into what they are told
             return (*event[:4], {})
         return event
+
+    def render(self) -> Any:
+        """Draw; a package that this needs is named."""
+        try:
+            return self.env.render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            name = environment_name(self.env)
+            raise MissingPackageError(f"{name} cannot be drawn, because a package is missing: {error}") from error
+        except Exception as error:
+            raise self._failure("drawn", error) from error
 
     def _check(self, observation: Any) -> None:
         if self._shape is not None and np.shape(observation) != self._shape:

@@ -11,6 +11,7 @@ from typing import Any
 from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.agents import Agent, Played, play_episodes
 from curious_explorer.gym.cells import Env
+from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
@@ -111,7 +112,7 @@ def play(
 
 def film(env: Env, agent: Agent, episodes: int, path: Path, *, seed: int) -> Played:
     """Play episodes and film them, the first `MOST_FRAMES` steps; closes the environment."""
-    shown = 0
+    shown, env = 0, CheckedEnv(env)
     try:
         env.reset(seed=seed)
         first: Any = env.render()
