@@ -42,8 +42,13 @@ def licence(distribution: metadata.Distribution) -> str:
     return str(text)[:60]
 
 
+BUNDLED = {"imageio-ffmpeg": ("ffmpeg", "GPL-3.0-or-later")}
+"""Programs that packages bring with them, and their licences."""
+
+
 def bill() -> dict[str, Any]:
     """A CycloneDX bill of materials."""
+    found = needed()
     components = [
         {
             "type": "library",
@@ -52,10 +57,32 @@ def bill() -> dict[str, Any]:
             "purl": f"pkg:pypi/{name}@{each.version}",
             "licenses": [{"license": {"name": licence(each)}}],
         }
-        for name, each in sorted(needed().items())
+        for name, each in sorted(found.items())
         if name != ROOT
     ]
-    return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}
+    components += [
+        {
+            "type": "application",
+            "name": program,
+            "description": f"the binary in {package} {found[package].version}",
+            "licenses": [{"license": {"id": terms}}],
+        }
+        for package, (program, terms) in BUNDLED.items()
+        if package in found
+    ]
+    root = {
+        "type": "library",
+        "name": ROOT,
+        "version": metadata.version(ROOT),
+        "licenses": [{"license": {"id": "MIT"}}],
+    }
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": root},
+        "components": components,
+    }
 
 
 def main() -> None:
@@ -65,6 +92,7 @@ def main() -> None:
     for name, each in sorted(needed().items()):
         print(f"{name:32} {each.version:16} {licence(each)}")
     if options.sbom is not None:
+        options.sbom.parent.mkdir(parents=True, exist_ok=True)
         options.sbom.write_text(json.dumps(bill(), indent=1) + "\n")
 
 

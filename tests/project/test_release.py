@@ -94,3 +94,17 @@ def test_the_files_of_a_version_are_those_that_the_index_lists(monkeypatch):
     assert lock.files("https://index.example", "a-b", "1.0") == digests[:2]
     with pytest.raises(SystemExit, match=r"no file of a-b 2\.0"):
         lock.files("https://index.example", "a-b", "2.0")
+
+
+def test_the_bill_of_materials_names_every_package_and_the_program_under_the_gpl():
+    from importlib import metadata
+
+    from benchmarks.supply_chain import bill
+
+    found = bill()
+    assert found["metadata"]["component"]["version"] == metadata.version("curious-explorer")
+    versions = {each["name"]: each.get("version") for each in found["components"]}
+    assert versions["numpy"] == metadata.version("numpy")
+    assert all(each["licenses"] for each in found["components"])
+    if "imageio-ffmpeg" in versions:
+        assert found["components"][-1]["licenses"] == [{"license": {"id": "GPL-3.0-or-later"}}]
