@@ -30,8 +30,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.fuzz_digest import digest
 from benchmarks.fuzz_files import BY_NAME
-from benchmarks.fuzz_inputs import Format, Input, damaged, digest, formats, lay_out
+from benchmarks.fuzz_inputs import Format, Input, damaged, formats, lay_out
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "data" / "fuzz"
 LONGEST = 5.0

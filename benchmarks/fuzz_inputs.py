@@ -11,7 +11,6 @@ was written; sealed ones may, if it is valid.
 from __future__ import annotations
 
 import copy
-import hashlib
 import io
 import json
 import os
@@ -21,7 +20,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +28,6 @@ import numpy as np
 from benchmarks.fuzz_files import LOADERS
 from benchmarks.fuzz_samples import write_samples
 from curious_explorer.storage import CHECKSUM, checksum_of
-from curious_explorer.worlds.policies import ObservationPolicy
 
 ODD: list[Any] = [
     None,
@@ -95,34 +92,6 @@ def formats(folder: Path, *, write: bool = True, as_far_as_can_be: bool = False)
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def digest(value: Any, *, without: frozenset[str] = frozenset()) -> str:
-    """What tells one thing that was read from another, but for members and fields of some names."""
-    state = hashlib.sha256()
-    _feed(state, value, without)
-    return state.hexdigest()
-
-
-def _feed(state: Any, value: Any, without: frozenset[str]) -> None:
-    state.update(type(value).__name__.encode())
-    if isinstance(value, np.ndarray):
-        state.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, ObservationPolicy):
-        state.update(value.encode())
-    elif isinstance(value, dict):
-        for key in sorted(value.keys() - without, key=repr):
-            _feed(state, key, without)
-            _feed(state, value[key], without)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _feed(state, item, without)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            if field.name not in without:
-                _feed(state, getattr(value, field.name), without)
-    else:
-        state.update(repr(value).encode("utf-8", "surrogatepass"))
 
 
 def damaged(format: Format, seed: int) -> Input:

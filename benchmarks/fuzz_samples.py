@@ -1,7 +1,12 @@
-"""Small files of every format that is read, written by the library itself, for `benchmarks.fuzz`."""
+"""Small files of every format that is read, written by the library itself, for `benchmarks.fuzz`.
+
+``python -m benchmarks.fuzz_samples tests/data/VERSION`` keeps those of a release, with digests of what is read of them;
+`tests/test_files_of_releases.py` reads them from then on.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +20,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from benchmarks.fuzz_files import EXPERIMENT, SIGNPOSTS, solve_run
+from benchmarks.fuzz_digest import digest
+from benchmarks.fuzz_files import EXPERIMENT, LOADERS, SIGNPOSTS, solve_run
 from curious_explorer import GymWorld, ModelBased, ResetModel, TabularWorld, explore
 from curious_explorer.environments import combination_lock, garnet
 from curious_explorer.explorers.layout_files import write_labels
@@ -225,7 +231,7 @@ def _write_training(folder: Path, seed: int) -> None:
     from curious_explorer.sb3.training import train_into
     from curious_explorer.sb3.training_settings import TrainingSettings
 
-    given = {"n_steps": 16, "batch_size": 16}
+    given = {"n_steps": 16, "batch_size": 16, "net_arch": [8, 8]}
     settings = TrainingSettings(
         environment="CartPole-v1", samples=64, num_envs=1, evaluation_episodes=1, hyperparameters=given, seed=seed
     )
@@ -268,3 +274,15 @@ WRITERS: dict[str, Callable[[Path, int], None]] = {
     "solved": _write_solved,
 }
 """By the names of `benchmarks.fuzz_files.LOADERS`."""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    write_samples(folder)
+    found = {name: digest(read(folder / name)) for name, (read, _) in sorted(LOADERS.items())}
+    (folder / "digests.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "added_since.json").write_text("[]\n")
+
+
+if __name__ == "__main__":
+    main()

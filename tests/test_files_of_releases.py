@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("safetensors", reason="the extra gym is not installed")
 
+from benchmarks.fuzz_digest import digest
 from benchmarks.fuzz_files import LOADERS
-from benchmarks.fuzz_inputs import digest
 
 DATA = Path(__file__).parent / "data"
 RELEASES = sorted(path.name for path in DATA.iterdir() if path.name[0].isdigit())
