@@ -1,6 +1,7 @@
 """Files that a release has written are read by every later one, to the same content.
 
-What a later version knows besides is no part of it: ``added_since.json`` names it, release by release.
+What a later version knows besides is no part of it: ``added_since.json`` names it, release by release. The files of
+``0.2.0-before`` were written while that release was made, by older versions of some formats.
 """
 
 from __future__ import annotations
@@ -27,6 +28,5 @@ def test_a_file_of_a_release_is_read_for_ever(release: str, name: str) -> None:
     assert digest(LOADERS[name][0](DATA / release / name), without=added) == expected
 
 
-def test_every_release_has_its_files() -> None:
-    assert "0.2.0" in RELEASES
-    assert len(CASES) >= 9
+def test_every_format_has_a_file_of_the_release() -> None:
+    assert {name for release, name in CASES if release == "0.2.0"} == set(LOADERS)

@@ -163,6 +163,8 @@ def test_whatever_a_damaged_file_causes_names_it(tmp_path: Path, problem: Except
         (b'{"a": 1e999}', "1e999"),
         (b'{"a": ' + b"7" * 400 + b"}", "400 digits"),
         (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+        (b"[" * 60 + b"]" * 60, "nested too deeply"),
+        (b"[" * 60 + b'"' + b'\\"' * 300_000, "nested too deeply"),  # a text without an end
         (b'{"a": 1, "a": 2}', "twice"),
         (b"\xff", "UTF-8"),
         (b" ", "empty"),

@@ -24,6 +24,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import struct
 import uuid
@@ -249,6 +250,10 @@ def check_size(header: Mapping[str, Any], key: str, *, least: int = 1) -> int:
 
 # JSON --------------------------------------------------------------------------------------------------------------
 
+DEEPEST = 50
+"""Lists and objects in one another."""
+_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|([\[{])|([\]}])', re.DOTALL)
+"""Texts, so that what is in them is passed over, and brackets that open and close."""
 LONGEST_NUMBER = 40
 """Digits of a whole number: those of the 128 bits in which NumPy's generators keep where they stand."""
 
@@ -273,6 +278,8 @@ def parse_strictly(content: bytes) -> Any:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 text ({error})") from error
+    if _depth(text) > DEEPEST:  # Python refuses what is nested too deeply, and each version something else
+        raise ValueError(f"its lists and objects are nested too deeply, expected at most {DEEPEST} in one another")
     try:
         return json.loads(
             text,
@@ -283,8 +290,20 @@ def parse_strictly(content: bytes) -> Any:
         )
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not complete JSON ({error})") from error
-    except RecursionError:
-        raise ValueError("it is not JSON of this library: its lists and objects are nested too deeply") from None
+
+
+def _depth(text: str) -> int:
+    """How deeply lists and objects are nested."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return 0
+    deepest = depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[1]:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[2]:
+            depth -= 1
+    return deepest
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

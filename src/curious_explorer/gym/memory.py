@@ -27,10 +27,17 @@ from curious_explorer.validation import check_count
 
 LONGEST_STAY = 20
 """Steps without a change are counted up to so many."""
+MOST_REMEMBERED = 100
+"""Earlier contents, all of which are part of every observation."""
 MEMORIES = (2, 4)
 """How many earlier contents may be remembered."""
 FEWEST_SURPRISES = 5
 """Memory is of use where so many repeated tries come out otherwise than the first one, and nothing is random."""
+
+
+def check_memory(steps: Any) -> int:
+    """A number of earlier contents that can be remembered."""
+    return check_count(steps, "the number of earlier contents to remember", least=1, most=MOST_REMEMBERED)
 
 
 class RememberingObserver:
@@ -42,7 +49,7 @@ class RememberingObserver:
     """
 
     def __init__(self, steps: int, first: int | None) -> None:
-        self.steps, self.nothing = check_count(steps, "steps", least=1), None if first is None else first - 1
+        self.steps, self.nothing = check_memory(steps), None if first is None else first - 1
         self._before: deque[tuple[Any, Any]] = deque(maxlen=steps)
         self.begin()
 
@@ -88,7 +95,7 @@ class Memory(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(actions, spaces.Discrete):
             before.append(spaces.Discrete(int(actions.n) + 1, start=int(actions.start) - 1))
         stay = spaces.Discrete(LONGEST_STAY + 1)
-        self.observation_space = spaces.Tuple([env.observation_space, stay, *before * steps])
+        self.observation_space = spaces.Tuple([env.observation_space, stay, *before * check_memory(steps)])
         self._observer = RememberingObserver(steps, first)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -12,7 +12,7 @@ from curious_explorer.gym.agents import LONGEST_EPISODE
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
 from curious_explorer.gym.make_env import make_by_id
-from curious_explorer.gym.memory import with_memory
+from curious_explorer.gym.memory import check_memory, with_memory
 from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.resets.reset_model import ResetModel
@@ -109,6 +109,8 @@ class TrainingSettings:
         if self.layout is not None:
             check_seed(self.layout, "layout")
         check_count(self.num_envs, "num_envs", most=MOST_ENVS)
+        if self.memory is not None:
+            check_memory(self.memory)
         if not 0.0 < self.reward_scale < math.inf:
             raise ValueError(f"reward_scale is {self.reward_scale!r}, expected a positive number")
 

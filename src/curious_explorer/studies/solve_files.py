@@ -13,9 +13,10 @@ from typing import Any
 from curious_explorer.errors import CheckpointError, StudyError
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.agents import Agent
+from curious_explorer.gym.memory import check_memory
 from curious_explorer.sb3.training import load_trained
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, read_json, reading, write_json
+from curious_explorer.storage import Format, check_inside, read_json, reading, write_json
 from curious_explorer.studies.solve_plan import CountsPlan
 
 SOLVE, SUMMARY = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-summary", 1)
@@ -60,6 +61,9 @@ def kept_stages(folder: Path) -> dict[str, Any] | None:
         if not isinstance(stage, dict) or type(stage.get("samples", 0)) is not int:
             words = f"stage {name} is {stage!r:.200}, expected an object whose samples are a whole number"
             raise CheckpointError(f"{folder / STAGES_FILE} cannot be read: {words}; do the run again in another folder")
+    if stages is not None and "memory" in stages:
+        with reading(folder / STAGES_FILE, CheckpointError, "what a run of solve keeps", "do it again elsewhere"):
+            check_memory(stages["memory"].get("steps"))
     return stages
 
 
@@ -85,4 +89,6 @@ def chosen_agent(folder: Path) -> dict[str, Any]:
     if not all(isinstance(found.get(name), kind) for name, kind in expected.items()):
         words = f"its agent is {found!r:.200}, expected {', '.join(expected)}"
         raise CheckpointError(f"{folder / AGENT_FILE} cannot be read: {words}; do the run again in another folder")
+    with reading(folder / AGENT_FILE, CheckpointError, "an agent of this run", "do it again elsewhere"):
+        check_inside(folder / found["folder"], folder)
     return found
