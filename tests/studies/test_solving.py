@@ -204,6 +204,7 @@ def test_budgets_that_are_too_small_name_the_least():
     ("environment", "given", "message"),
     [
         ("MountanCar-v0", {}, "did you mean 'MountainCar-v0'"),
+        ("benchmarks.solve_tasks:solve/KeyRom-v0", {}, "did you mean 'benchmarks.solve_tasks:solve/KeyRoom-v0'"),
         ("no_such_package:MyEnv-v0", {}, "no_such_package, which is not installed"),
         ("MiniWorld-Hallway-v0", {}, "pip install miniworld"),
         ("no_such_space/MyEnv-v0", {}, "as in 'package:no_such_space/MyEnv-v0'"),
@@ -319,3 +320,17 @@ def test_plain_learning_goes_on_while_it_is_on_its_way_to_what_the_registration_
     for times in range(1, 8):
         given = budget.trials_with_evaluations(times)
         assert budget.learned_from(given, budget.trial) == times * budget.trial
+
+
+def test_observations_that_are_no_arrays_are_refused_before_anything_is_learned(tmp_path):
+    class Lists(Corridor):
+        def reset(self, *, seed=None, options=None):
+            return [0], super().reset(seed=seed)[1]
+
+    gymnasium.register("Lists-v0", entry_point=Lists, max_episode_steps=40)
+    try:
+        with pytest.raises(ValueError, match=r"returned the observation \[0\] which is list and no array"):
+            curious_explorer.solve_task("Lists-v0", samples=9_000, out=tmp_path / "run")
+        assert not (tmp_path / "run" / "plain").exists()
+    finally:
+        del gymnasium.registry["Lists-v0"]

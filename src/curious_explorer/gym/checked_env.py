@@ -66,11 +66,13 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise self._failure("drawn", error) from error
 
     def _check(self, observation: Any) -> None:
-        if self._shape is not None and np.shape(observation) != self._shape:
+        found = getattr(observation, "shape", None)
+        if self._shape is not None and found != self._shape:
+            shape = f"of shape {found}" if found is not None else f"which is {type(observation).__name__} and no array"
             raise ObservationError(
-                f"{environment_name(self.env)} returned the observation {observation!r} of shape "
-                f"{np.shape(observation)}, but its observation space says {self._shape}; repair the environment "
-                "(gymnasium.utils.env_checker.check_env finds such faults)"
+                f"{environment_name(self.env)} returned the observation {observation!r} {shape}, but its observation "
+                f"space says {self._shape}; repair the environment (gymnasium.utils.env_checker.check_env finds such "
+                "faults)"
             )
         # A sum is finite if all of its numbers are, unless they are huge; it takes less time than to look at each.
         if (

@@ -27,10 +27,11 @@ def make_by_id(name: str, **arguments: Any) -> Env:
     """
     identifier, given = split_arguments(name)
     _import_package(identifier)
-    if identifier.rpartition(":")[2] not in gymnasium.registry:
+    package, colon, alone = identifier.rpartition(":")
+    if alone not in gymnasium.registry:
         own = gymnasium_id_of(name)
-        close = difflib.get_close_matches(identifier, gymnasium.registry, n=MOST_NAMED, cutoff=0.5)
-        likely = [own] if own else close
+        close = difflib.get_close_matches(alone, gymnasium.registry, n=MOST_NAMED, cutoff=0.5)
+        likely = [own] if own else [f"{package}{colon}{each}" for each in close]
         hint = f"did you mean {' or '.join(map(repr, likely))}? " if likely else ""
         raise ValueError(
             f"unknown environment {name!r}; {hint}expected an id that Gymnasium knows. {import_hint(identifier)}"
