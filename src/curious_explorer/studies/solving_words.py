@@ -59,7 +59,10 @@ def summarise(
         "cells": None if explored is None else {"met": explored["cells"], "are": explored["cells_are"]},
         "settings": {"asked": asdict(settings), "layout": stages["layout"]["layout"], "agent": chosen},
     }
-    return summary | {"verdict": verdict(summary, stages, look)}
+    layout, words = stages["layout"]["layout"], verdict(summary, stages, look)
+    if layout is not None and look.layouts_change:
+        words += f" All of this is about layout {layout}: every reset draws another, and --layouts is for many of them."
+    return summary | {"verdict": words}
 
 
 def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> str:
