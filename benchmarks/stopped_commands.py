@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from curious_explorer.storage import LOCK_FILE
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare
 from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
@@ -101,7 +100,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {
         name: content
         for name, content in found.items()
-        if not name.endswith((*CLOCK, *THEIRS)) and Path(name).name != LOCK_FILE and "tensorboard/" not in name
+        if not name.endswith((*CLOCK, *THEIRS, ".lock")) and "tensorboard/" not in name
     }
 
 

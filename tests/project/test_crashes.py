@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.crashes import KINDS, STOPPED, crash_everywhere, in_process
-from benchmarks.stopped_commands import Command, explore_rounds, explore_steps, explore_table, files_of
+from benchmarks.stopped_commands import Command, different, explore_rounds, explore_steps, explore_table, files_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,3 +97,22 @@ def test_what_was_torn_has_lost_its_second_half(tmp_path: Path) -> None:
 
     assert in_process(write, tmp_path / "torn", 3, "torn")[0] == STOPPED
     assert (tmp_path / "torn" / "temporary").read_text() == "01234"
+
+
+def test_an_exploration_of_solve_that_was_finished_is_not_written_in_other_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+    from benchmarks.stopped_commands import solve
+    from curious_explorer.resets.reset_model import ResetModel
+
+    counts = "exploration/counts.npz"
+    solve(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(ResetModel, "save", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        with pytest.raises(OSError, match="no space"):
+            solve(tmp_path / "stopped")
+    before = (tmp_path / "stopped" / counts).read_bytes()
+    solve(tmp_path / "stopped")
+    assert (tmp_path / "stopped" / counts).read_bytes() == before == (tmp_path / "whole" / counts).read_bytes()
+    assert different(files_of(tmp_path / "stopped"), files_of(tmp_path / "whole")) == []

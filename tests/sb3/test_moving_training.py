@@ -57,6 +57,7 @@ def test_a_warm_start_is_paid_for_and_solves_what_can_be_imitated(tmp_path, rese
     warm = training.warm_start
     assert warm is not None
     assert warm.agreement > 0.9
+    assert train_into(tmp_path / "warm", settings(), resets).warm_start == warm, "a training that goes on knows it, too"
     first = training.evaluations[0]
     assert first.samples == warm.samples > 0
     assert first.mean_return > 0.9

@@ -84,7 +84,7 @@ class Training(NamedTuple):
     starts: StartsProgress | None = None
     """How far starts moved; None where they do not."""
     warm_start: WarmStart | None = None
-    """What was cloned first, if anything was in this call."""
+    """What was cloned first, if anything was."""
     steps_saved: int = 0
     """How many steps of roll-ins were saved in this call by snapshots: what it would have taken besides, at least."""
 
@@ -124,9 +124,8 @@ def train_into(
         logs = None if tensorboard is None else str(tensorboard)
         learner = Learner(settings, reset_model, logs, callback=callback, watched=watched)
         try:
-            warm = None
             if saved is None and reset_model is not None and settings.starts_warm(reset_model):
-                warm = _warm_start(learner, settings, reset_model)
+                learner.warm_start = _warm_start(learner, settings, reset_model)
             evaluations = _go_on(learner, settings, path, saved, watch, until or (lambda evaluations: False))
             network, policy = learner.network_policy(), None
             if network is not None:
@@ -137,7 +136,7 @@ def train_into(
             learner.close()
     progress = None if learner.starts is None else learner.starts.progress
     saved_steps, taken = learner.steps_saved, learner.meter.taken
-    return Training(evaluations, taken, learner.learning_steps, policy, progress, warm, saved_steps)
+    return Training(evaluations, taken, learner.learning_steps, policy, progress, learner.warm_start, saved_steps)
 
 
 def _warm_start(learner: Learner, settings: TrainingSettings, reset_model: ResetModel) -> WarmStart | None:

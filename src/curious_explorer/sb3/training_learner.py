@@ -35,6 +35,7 @@ from curious_explorer.sb3.model_agent import ModelAgent
 from curious_explorer.sb3.network_view import NUMBERS, PERCEPTRON, SpaceView
 from curious_explorer.sb3.training_envs import BudgetSpent, Meter, make_training_envs
 from curious_explorer.sb3.training_settings import LAST_STRETCH, TrainingSettings
+from curious_explorer.sb3.warm_start import WarmStart
 
 if TYPE_CHECKING:
     import torch
@@ -106,6 +107,8 @@ class Learner:
         self.reminded = settings.algorithm == "ppo"
         """Whether a warm start is to be reminded of."""
         self.reminders: Reminders | None = None
+        self.warm_start: WarmStart | None = None
+        """What was cloned first, if anything was."""
         self.model.set_logger(_logger(log_folder))
 
     @property
@@ -236,6 +239,8 @@ class Learner:
             plain[LARGEST_RETURN] = float(self.model.largest_return)
         if self.starts is not None:
             plain["starts"] = self.starts.state()
+        if self.warm_start is not None:
+            plain["warm_start"] = self.warm_start._asdict()
         if self.reminders is not None:
             kept, plain["reminders"] = self.reminders.state()
             tensors |= {f"reminders.{name}": tensor for name, tensor in kept.items()}
@@ -264,6 +269,8 @@ class Learner:
             self.model.largest_return = float(plain[LARGEST_RETURN])
         if self.starts is not None:
             self.starts.restore(plain["starts"])
+        if "warm_start" in plain:
+            self.warm_start = WarmStart(**plain["warm_start"])
         if "reminders" in plain:
             from curious_explorer.sb3.reminders import Reminders
 

@@ -60,7 +60,10 @@ class CountedExploration:
         gamma = discount_for(1.0)
         self._open.enter_context(claim_folder(self._folder, self.world, frontier, gamma, run.settings.samples))
         self._gamma, self._begin = gamma, frontier.begin
-        self._now = self._begin(self.world, read_counts(self._folder))
+        kept = read_counts(self._folder)
+        self._now = self._begin(self.world, kept)
+        self._kept = None if kept is None else self._stands
+        """Where it stood when it was written."""
 
     def close(self) -> None:
         """Give the environment and the folder back."""
@@ -93,8 +96,13 @@ class CountedExploration:
                 self._save()
         self._show()
         found = Exploration.of_counts(self._now.counts(self._gamma))
-        self._save()
+        if self._stands != self._kept:  # what goes on after its last sample is not written again, in other words
+            self._save()
         return found
+
+    @property
+    def _stands(self) -> tuple[int, bool]:
+        return self._now.taken, self._now.done
 
     @property
     def noisy(self) -> bool:
@@ -104,6 +112,7 @@ class CountedExploration:
 
     def _save(self) -> None:
         write_counts(self._folder, self._now.counts(self._gamma))
+        self._kept = self._stands
         self._now = self._begin(self.world, read_counts(self._folder))  # as a run does that was killed here
 
     def _show(self) -> None:
