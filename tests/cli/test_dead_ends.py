@@ -3,8 +3,11 @@
 import builtins
 import importlib.util
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import gymnasium
 import pytest
@@ -151,6 +154,14 @@ def test_a_reproduction_without_the_encoder_does_the_rest(tmp_path, monkeypatch)
     assert drawn
     assert "video" not in drawn
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_terminal_without_some_letters_ends_nothing():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    words = [sys.executable, "-m", "curious_explorer.cli", "compare", "--list"]
+    told = subprocess.run(words, capture_output=True, env=environment)
+    assert told.returncode == 0, told.stderr
+    assert b"r-max" in told.stdout
 
 
 def test_piped_progress_is_lines(monkeypatch, capsys):

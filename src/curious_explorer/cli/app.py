@@ -101,11 +101,15 @@ def demo(
 
 def main() -> None:
     """Run the command; errors that users can mend are one line and exit code 2."""
+    import io
     import signal
     import sys
 
     from curious_explorer.errors import EnvironmentFailureError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that a terminal does not have ends no run
+            stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is to be interrupted, with a word
     try:
         app()
