@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -125,29 +126,37 @@ def read(path: Path) -> list[Run]:
 def make_runs(jobs: list[tuple[str, int]], out: Path, workers: int, seconds: float) -> list[str]:
     """Run what is missing, so many at once; returns what was not finished in time, and what failed."""
     ends, waiting, running, unfinished = time.monotonic() + seconds, list(jobs), list[Any](), list[str]()
-    with Progress(console=Console(stderr=True)) as progress:
-        bar = progress.add_task("Runs", total=len(jobs))
-        while waiting or running:
-            late = time.monotonic() > ends
-            while waiting and not late and len(running) < workers:
-                name, seed = waiting.pop(0)
-                command = [sys.executable, "-m", "benchmarks.solve_suite", "--one", name, str(seed), "--out", str(out)]
-                log = (out / "runs" / f"{name}-{seed}.log").open("w")
-                running.append((name, seed, log, subprocess.Popen(command, env=os.environ | ONE_THREAD, stderr=log)))
-            if late:
-                for *_, process in running:
-                    process.terminate()
-                unfinished += [f"{name}, seed {seed}: not begun in time" for name, seed in waiting]
-                waiting = []
-            for name, seed, log, process in [each for each in running if late or each[-1].poll() is not None]:
-                code = process.wait()
-                log.close()
-                if code:
-                    unfinished.append(f"{name}, seed {seed}: {_how_far(name, seed, out, late=late)}")
-                running = [each for each in running if each[-1] is not process]
-                progress.advance(bar)
-            time.sleep(WAIT)
+    try:
+        with Progress(console=Console(stderr=True)) as progress:
+            bar = progress.add_task("Runs", total=len(jobs))
+            while waiting or running:
+                late = time.monotonic() > ends
+                while waiting and not late and len(running) < workers:
+                    running.append(_begin(*waiting.pop(0), out))
+                if late:
+                    for *_, process in running:
+                        process.terminate()
+                    unfinished += [f"{name}, seed {seed}: not begun in time" for name, seed in waiting]
+                    waiting = []
+                for name, seed, log, process in [each for each in running if late or each[-1].poll() is not None]:
+                    code = process.wait()
+                    log.close()
+                    if code:
+                        unfinished.append(f"{name}, seed {seed}: {_how_far(name, seed, out, late=late)}")
+                    running = [each for each in running if each[-1] is not process]
+                    progress.advance(bar)
+                time.sleep(WAIT)
+    finally:
+        for *_, process in running:
+            process.kill()
     return unfinished
+
+
+def _begin(name: str, seed: int, out: Path) -> tuple[str, int, Any, subprocess.Popen[bytes]]:
+    """Begin a run in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.solve_suite", "--one", name, str(seed), "--out", str(out)]
+    log = (out / "runs" / f"{name}-{seed}.log").open("w")
+    return name, seed, log, subprocess.Popen(command, env=os.environ | ONE_THREAD, stderr=log)
 
 
 def _how_far(name: str, seed: int, out: Path, *, late: bool) -> str:
@@ -225,6 +234,7 @@ def main() -> None:
     # All tasks with one seed before the next seed, and those with most samples first, so that workers end together.
     tasks = sorted(given.tasks, key=lambda name: -TASKS[name].samples)
     jobs = [(name, seed) for seed in seeds for name in tasks if (name, seed, TASKS[name].samples) not in done]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what runs is ended, too
     text = table_after(jobs, given.out, given.workers, 60.0 * given.minutes)
     print(text)
 

@@ -204,3 +204,11 @@ def test_pictures_with_their_colours_first_are_pictures(shape, dtype):
     cells = PictureCells(8, 8, most=most)
     np.testing.assert_array_equal(cells.small(picture), cells.small(np.moveaxis(picture, 0, -1)))
     assert cells.small(picture).shape == (8, round(8 * shape[2] / shape[1]))
+
+
+def test_parts_of_tuples_are_named_as_parts():
+    from curious_explorer.gym.coded_cells import SymbolCells
+    from curious_explorer.gym.observation_reader import Read
+
+    cells = SymbolCells([Read((0,)), Read(("bag", 1), (2,))])
+    assert cells.describe() == "one cell for each distinct content of part 0, bag/1[2]"

@@ -1,5 +1,6 @@
 """The benchmark of `solve`: its table says what runs came to, and its time limit holds."""
 
+import contextlib
 import json
 
 import pytest
@@ -60,3 +61,21 @@ def test_every_task_can_be_made():
 
     for task in solve_suite.TASKS.values():
         make_by_id(task.environment).close()
+
+
+def test_what_runs_is_ended_with_the_suite(tmp_path, monkeypatch):
+    import subprocess
+    import sys
+
+    begun = []
+
+    def begin(name, seed, out):
+        if begun:
+            raise KeyboardInterrupt
+        begun.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return name, seed, contextlib.nullcontext(), begun[0]
+
+    monkeypatch.setattr(solve_suite, "_begin", begin)
+    with pytest.raises(KeyboardInterrupt):
+        solve_suite.make_runs([("KeyRoom", 0), ("Dials", 0)], tmp_path, 2, 60.0)
+    assert begun[0].wait(timeout=10) == -9

@@ -338,7 +338,11 @@ class JointCells(DiscoveredCells):
 
 
 def _listed(reads: Sequence[Read]) -> str:
-    return ", ".join(read.name if read.kept is None else f"{read.name}[{_places(read.kept)}]" for read in reads)
+    return ", ".join(_named(read) if read.kept is None else f"{_named(read)}[{_places(read.kept)}]" for read in reads)
+
+
+def _named(read: Read) -> str:
+    return f"part {read.name}" if read.path and isinstance(read.path[0], int) else read.name
 
 
 def _places(places: Sequence[int]) -> str:
