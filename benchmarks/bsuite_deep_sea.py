@@ -6,8 +6,10 @@ noise, too. An episode is *bad* where the agent goes left on the diagonal. A sea
 which less than 0.8 of all episodes so far were bad (counted from episode 100 on where it is stochastic), if that is
 below 2^N + 100.
 
-The agent is `Frontier` with its defaults, told nothing but the number of samples; every episode that it takes counts.
-Where it stops because everything is known, the plan on its counts takes the other episodes. Cells are the places.
+The agent is `Frontier`, told nothing but the number of samples; every episode that it takes counts. Where it stops, the
+plan on its counts takes the other episodes. By default it explores as long as there is something to know, which under
+noise has no end. With ``--after-reward F`` it stops as it does where a policy is wanted (`Frontier.after_reward`): when
+the plan is good, or half of the samples are used. Cells are the places.
 """
 
 from __future__ import annotations
@@ -70,13 +72,13 @@ def solved_at(bad: list[bool], *, stochastic: bool) -> int | None:
     return int(np.argmax(few)) + 1 if few.any() else None
 
 
-def play(size: int, seed: int, episodes: int, *, stochastic: bool) -> list[bool]:
+def play(size: int, seed: int, episodes: int, *, stochastic: bool, after_reward: float | None) -> list[bool]:
     """Which episodes of a run were bad."""
     env = BsuiteSea(size, seed, stochastic=stochastic)
     across = size + 1
     cells = FunctionCells(lambda place: int(place[0]) * across + int(place[1]), across * across)
     world = GymWorld(env, cells=cells, seed=seed)
-    exploration = Frontier().explore(world, gamma=0.99, samples=size * episodes)
+    exploration = Frontier(after_reward=after_reward).explore(world, gamma=0.99, samples=size * episodes)
     policy = np.asarray(exploration.policy)
     while len(env.bad) < episodes:
         state, ended = world.restart(), False
@@ -91,6 +93,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--episodes", type=int, default=EPISODES)
     parser.add_argument("--kinds", default="deterministic,stochastic")
+    parser.add_argument("--after-reward", type=float, default=None)
+    parser.add_argument("--first-seed", type=int, default=0)
     asked = parser.parse_args()
     print(
         "| sea | size | solved | at episode: median (range) | bad of the last tenth | seconds |\n"
@@ -99,8 +103,8 @@ def main() -> None:
     for kind in asked.kinds.split(","):
         for size in map(int, asked.sizes.split(",")):
             began, found, late = time.perf_counter(), [], []
-            for seed in range(asked.seeds):
-                bad = play(size, seed, asked.episodes, stochastic=kind == "stochastic")
+            for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
+                bad = play(size, seed, asked.episodes, stochastic=kind == "stochastic", after_reward=asked.after_reward)
                 at = solved_at(bad, stochastic=kind == "stochastic")
                 found.append(np.inf if at is None or at >= 2**size + FORGIVENESS else at)
                 late.append(np.mean(bad[-len(bad) // 10 :]))
