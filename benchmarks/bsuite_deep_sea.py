@@ -8,8 +8,7 @@ below 2^N + 100.
 
 The agent is `Frontier`, told nothing but the number of samples; every episode that it takes counts. Where it stops, the
 plan on its counts takes the other episodes. By default it explores as long as there is something to know, which under
-noise has no end. With ``--after-reward F`` it stops as it does where a policy is wanted (`Frontier.after_reward`): when
-the plan is good, or half of the samples are used. Cells are the places.
+noise has no end; with ``--explore-share 0.5`` the plan takes over after half of the samples. Cells are the places.
 """
 
 from __future__ import annotations
@@ -72,13 +71,13 @@ def solved_at(bad: list[bool], *, stochastic: bool) -> int | None:
     return int(np.argmax(few)) + 1 if few.any() else None
 
 
-def play(size: int, seed: int, episodes: int, *, stochastic: bool, after_reward: float | None) -> list[bool]:
+def play(size: int, seed: int, episodes: int, *, stochastic: bool, share: float) -> list[bool]:
     """Which episodes of a run were bad."""
     env = BsuiteSea(size, seed, stochastic=stochastic)
     across = size + 1
     cells = FunctionCells(lambda place: int(place[0]) * across + int(place[1]), across * across)
     world = GymWorld(env, cells=cells, seed=seed)
-    exploration = Frontier(after_reward=after_reward).explore(world, gamma=0.99, samples=size * episodes)
+    exploration = Frontier().explore(world, gamma=0.99, samples=int(share * size * episodes))
     policy = np.asarray(exploration.policy)
     while len(env.bad) < episodes:
         state, ended = world.restart(), False
@@ -93,7 +92,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--episodes", type=int, default=EPISODES)
     parser.add_argument("--kinds", default="deterministic,stochastic")
-    parser.add_argument("--after-reward", type=float, default=None)
+    parser.add_argument("--explore-share", type=float, default=1.0)
     parser.add_argument("--first-seed", type=int, default=0)
     asked = parser.parse_args()
     print(
@@ -104,7 +103,7 @@ def main() -> None:
         for size in map(int, asked.sizes.split(",")):
             began, found, late = time.perf_counter(), [], []
             for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
-                bad = play(size, seed, asked.episodes, stochastic=kind == "stochastic", after_reward=asked.after_reward)
+                bad = play(size, seed, asked.episodes, stochastic=kind == "stochastic", share=asked.explore_share)
                 at = solved_at(bad, stochastic=kind == "stochastic")
                 found.append(np.inf if at is None or at >= 2**size + FORGIVENESS else at)
                 late.append(np.mean(bad[-len(bad) // 10 :]))

@@ -117,6 +117,26 @@ def test_a_pair_of_varying_outcomes_is_never_written_off():
             search.changed(0, 0)
 
 
+def test_the_price_of_tries_takes_no_time_of_an_episode():
+    """A pair of varying outcomes, four steps away, is further than any episode lasts, and yet within reach."""
+    model = GrowingModel(1)
+    search = FrontierSearch(model, 1, price=50.0)
+    for state in range(5):
+        search.meet(model.meet(state))
+    for place in range(4):
+        model.add(place, 0, place + 1, 0.0)
+    for turn in range(300):
+        model.add(4, 0, 4 if turn % 2 else 3, 0.0)
+    for state in range(5):
+        search.changed(state, 0)
+    far = int(50.0 * np.log(300) + 1.0) + 4
+    for room in (3, 4, 3, 10):  # bounds that a search with little room leaves do not mislead the next one
+        way = search.way(0, 0, room=room)
+        assert (way is None) == (room < 4)
+        assert way is None or (way.distance, way.goal) == (far, 4)
+    assert search.way(0, 0, most=far - 1) is None
+
+
 def test_a_way_costs_the_tries_that_it_takes():
     """One step that works once in ten tries is longer than a detour of three."""
     model = GrowingModel(2)

@@ -20,6 +20,7 @@ from curious_explorer.models import bonus_values
 from curious_explorer.models.bonus_values import Sweeps, hope_for, look_at_range, sweep, wait
 from curious_explorer.models.frontier_search import Level, Scratch, best_exits, lower, search
 from curious_explorer.models.growing_model import (
+    FAR,
     NONE,
     OUTCOMES,
     REPEATS,
@@ -423,16 +424,15 @@ def _find_way(given: Integers) -> bool:
                 number = int64(other)
         asked |= 1 << number
         level = level_at(given, number, price_of(agent, number), enough_of(agent, number))
-        distance, goal, length = search(graph, level, work, num_actions, now[AT], now[LIMIT] - now[AGE] - 1)
+        room = now[LIMIT] - now[AGE] - 1
+        distance, goal, length = search(graph, level, work, num_actions, now[AT], int64(FAR), room)
         if goal != NONE:
             _load(agent, graph, work, length)
         start = now[START]
         if start >= 0 and (start != now[AT] or now[AGE] > 0):
-            nearer = now[LIMIT] - 1
-            if goal != NONE:
-                nearer = min(nearer, int64(math.ceil(agent.settings[FACTOR] * distance)) - 1)
+            nearer = int64(FAR) if goal == NONE else int64(math.ceil(agent.settings[FACTOR] * distance)) - 1
             if nearer >= 0:
-                _, again, length = search(graph, level, work, num_actions, start, nearer)
+                _, again, length = search(graph, level, work, num_actions, start, nearer, now[LIMIT] - 1)
                 if again != NONE:
                     goal, now[EXPECTED] = again, start
                     _load(agent, graph, work, length)

@@ -30,7 +30,7 @@ import numpy as np
 
 from curious_explorer.arrays import Indices, Integers
 from curious_explorer.compile import compiled, inlined, int64
-from curious_explorer.models.growing_model import FAR, NONE, Graph, GrowingModel, outcome_cost, pop, push
+from curious_explorer.models.growing_model import FAR, NONE, SURPRISES, Graph, GrowingModel, outcome_cost, pop, push
 
 AGAIN = 10
 """How much further away, in steps, each try makes a pair seem where one is not enough. With sticky actions the first
@@ -131,10 +131,10 @@ class FrontierSearch:
                 level.tries[key * self._num_actions + action] += 1
             lower(self._model.graph, level, self.work, self._num_actions, index)
 
-    def way(self, level: int, start: int, most: int = FAR) -> Way | None:
-        """The shortest way to the frontier of a level, if there is one of at most so many steps."""
+    def way(self, level: int, start: int, most: int = FAR, room: int = FAR) -> Way | None:
+        """The shortest way to the frontier of a level, if there is one of this distance and these steps at most."""
         graph, work = self._model.graph, self.work
-        distance, goal, length = search(graph, self.levels[level], work, self._num_actions, start, most)
+        distance, goal, length = search(graph, self.levels[level], work, self._num_actions, start, most, room)
         if goal == NONE:
             return None
         path = work.path[:length]
@@ -193,25 +193,30 @@ def best_exits(graph: Graph, level: Level, num_actions: int, state: int, actions
 
 
 @compiled
-def search(graph: Graph, level: Level, work: Scratch, num_actions: int, start: int, most: int) -> tuple[int, int, int]:
-    """The way from ``start`` to the frontier, if it is not longer than ``most``.
+def search(
+    graph: Graph, level: Level, work: Scratch, num_actions: int, start: int, most: int, room: int
+) -> tuple[int, int, int]:
+    """The way from ``start`` to the frontier, if its distance is not more than ``most`` and its steps are not more
+    than there is ``room`` for. A distance has the price of tries besides steps, which takes no time.
 
     Returns the distance (more than ``most``, or `FAR`: there is none), the state at the frontier, and how many outcomes
     ``work.path`` has.
     """
+    if graph.tally[SURPRISES] == 0:  # nothing has a price: what is further away need not be looked at
+        most = min(most, room)
     bounds, tries, first_outcome, next_outcome = level.bounds, graph.tries, graph.first_outcome, graph.next_outcome
     outcome_state, outcome_times = graph.outcome_state, graph.outcome_times
     number = work.number[0] + 1
     work.number[0] = number
     keys, heap, g = work.heap_keys, work.heap_states, work.g
-    if bounds[start] >= FAR:
-        return int64(FAR), int64(NONE), int64(0)
+    if bounds[start] >= FAR or room < 0:
+        return int64(bounds[start]), int64(NONE), int64(0)
     g[start], work.seen_in[start], work.via[start] = 0, number, NONE
     size = push(keys, heap, 0, state_key(bounds[start], 0), start)
     leave = exit_cost(graph, level, num_actions, start)
     if leave < FAR:
         size = push(keys, heap, size, leave << G_BITS, ~start)
-    closed, distance, goal = 0, int64(FAR), int64(NONE)
+    closed, distance, goal, beyond = 0, int64(FAR), int64(NONE), int64(FAR)
     while size > 0:
         least = keys[0] >> G_BITS
         if least > most:
@@ -234,19 +239,22 @@ def search(graph: Graph, level: Level, work: Scratch, num_actions: int, start: i
                 if following >= 0 and bounds[following] < FAR:
                     times = outcome_times[entry]
                     reached = g[state] + (1 if times == tries[pair] else (tries[pair] + times - 1) // times)
-                    if work.seen_in[following] != number or reached < g[following]:
+                    if reached > room:
+                        beyond = min(beyond, int64(reached + bounds[following]))
+                    elif work.seen_in[following] != number or reached < g[following]:
                         g[following], work.seen_in[following], work.via[following] = reached, number, entry
                         size = push(keys, heap, size, state_key(reached + bounds[following], reached), following)
                         leave = exit_cost(graph, level, num_actions, following)
                         if leave < FAR:
                             size = push(keys, heap, size, (reached + leave) << G_BITS, ~following)
                 entry = next_outcome[entry]
+    bound = min(distance, beyond)
     for place in range(closed):
         state = work.closed[place]
-        better = FAR if distance >= FAR else distance - g[state]
+        better = FAR if bound >= FAR else bound - g[state]
         bounds[state] = max(bounds[state], better)
     if goal == NONE:
-        return distance, goal, int64(0)
+        return bound, goal, int64(0)
     length = 0
     state = goal
     while work.via[state] != NONE:
