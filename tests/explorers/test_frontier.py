@@ -138,6 +138,39 @@ def test_a_time_limit_is_learned_and_what_lies_beyond_is_left():
     assert len(got.model) == 7
 
 
+class OneBadStep(World):
+    """A corridor in which one step in fifty stays where it is; and the first try of the step in the middle fails."""
+
+    num_states, num_actions, middle = 12, 2, 6
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.samples, self._place, self._failed = 0, 0, False
+        self._random = np.random.default_rng(seed)
+
+    def identity(self):
+        return {"kind": "one bad step", "num_states": 12, "num_actions": 2, "seed": self.seed}
+
+    def restart(self):
+        self._place = 0
+        return 0
+
+    def step(self, action):
+        self.samples += 1
+        failed = self._random.random() < 0.02
+        if self._place == self.middle and action == 1 and not self._failed:
+            failed = self._failed = True
+        if not failed:
+            self._place = min(max(0, self._place + (1 if action == 1 else -1)), 11)
+        return Step(self._place, 0.0, terminated=False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_that_failed_when_it_was_tried_does_not_hide_what_lies_behind(seed):
+    got = Frontier().explore(OneBadStep(seed), gamma=0.99, samples=5_000)
+    assert len(got.model) == 12
+
+
 def test_cells_that_mix_states_are_not_given_up_where_episodes_are_short():
     """In its first thousand steps here a few cells do what they did before in 19 of 20 steps, and seem all there is."""
     world = GymWorld("MountainCar-v0", cells=GridCells(20, [-1.2, -0.07], [0.6, 0.07]), seed=112, time_limits=True)

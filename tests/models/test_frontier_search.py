@@ -117,6 +117,24 @@ def test_a_pair_of_varying_outcomes_is_never_written_off():
             search.changed(0, 0)
 
 
+def test_where_steps_may_fail_what_was_tried_once_is_not_written_off_either():
+    model = GrowingModel(1)
+    search = FrontierSearch(model, 1, price=10.0)
+    for state in range(3):
+        search.meet(model.meet(state))
+    for before, after in ((0, 1), (1, 2), (2, 2)):
+        model.add(before, 0, after, 0.0)
+        search.changed(before, 0)
+    assert search.way(0, 0) is None
+    search.levels[0] = search.levels[0]._replace(rarity=2.0)
+    search.begin_anew()
+    assert search.way(0, 0).distance == 20 + 1  # two factors e of tries above a pair that is known to vary
+    for _ in range(4):
+        model.add(0, 0, 1, 0.0)
+        search.changed(0, 0)
+    assert (search.way(0, 0).distance, search.way(0, 0).goal) == (22, 1)  # the next one is worth more
+
+
 def test_the_price_of_tries_takes_no_time_of_an_episode():
     """A pair of varying outcomes, four steps away, is further than any episode lasts, and yet within reach."""
     model = GrowingModel(1)

@@ -16,7 +16,8 @@ This is Curious Explorer in its online limit: rounds of one way, a curiosity rew
 ``opt`` a planner that remembers. Four things need saying.
 
 **Noise.** A pair that was seen to have two outcomes is never written off: it stays at the frontier at a price of
-`price` ln n steps. What cannot be learned (a noisy TV) is looked at ever more rarely and does not hold the agent. Where
+`price` ln n steps; and once there was one, so do all others, a little further away, because they may have failed when
+they were tried. What cannot be learned (a noisy TV) is looked at ever more rarely and does not hold the agent. Where
 the world is noisy throughout, hard knownness misses what lies behind cells that mix states (MountainCar's goal in 8 of
 10 runs), and a plan must know how likely steps are: then values with bonuses take turns with ways
 (`models.bonus_values`), until surprises should get rare. Where a step fails now and then (sticky actions), ways still

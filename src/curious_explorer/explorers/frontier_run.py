@@ -63,7 +63,7 @@ class FrontierRun:
         self._world, self._least = world, settings[loop.LEAST]
         self._discount, self._backups, self._hold = settings[loop.DISCOUNT], backups, hold
         self._price = settings[loop.PRICE]
-        self._settings: Floats = np.array(settings, dtype=np.float64)
+        self._settings: Floats = np.array([*settings, np.inf])  # with nothing known of surprises
         self._prefer = prefer
         self._cells = CellLevels()
         self._values: list[Sweeps] | None = None  # by number of table

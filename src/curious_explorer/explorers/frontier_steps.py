@@ -82,16 +82,16 @@ told anything new; the end of the way and among how many actions there is a choi
 noise by what it acts (`WAYS`, ...), and in how many episodes in a row the plan was good enough."""
 NOW_SIZE = 29
 MANY = -2
-FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE, STOP_LATEST = range(7)
+FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE, STOP_LATEST, RARITY = range(8)
 """Places in ``settings``; it stops at so many times the samples of the first reward, and some more; under noise when
-the plan is good enough, too, or after so many samples in all."""
+the plan is good enough, too, or after so many samples in all. Last, how rare surprises were found to be."""
 
 
 class Agent(NamedTuple):
     """What the loop itself keeps."""
 
     now: Integers  # (NOW_SIZE,)
-    settings: Floats  # (7,)
+    settings: Floats  # (8,)
     spent: Floats  # (L,): samples spent on each level, by its share
     turns: Floats  # (3,): under noise, samples spent on ways, novelty and hopes, by their shares
     actions: Indices  # (A,): scratch
@@ -203,10 +203,10 @@ def sweeps_at(given: Integers, table: int) -> Sweeps:
 
 
 @inlined
-def level_at(given: Integers, number: int, price: float, enough: int) -> Level:
+def level_at(given: Integers, number: int, price: float, enough: int, rarity: float) -> Level:
     """One level of cells."""
     first = _FIRST_LEVEL + _LEVEL_SIZE * number
-    return Level(_int32(given, first), _int32(given, first + 1), _int32(given, first + 2), price, enough)
+    return Level(_int32(given, first), _int32(given, first + 1), _int32(given, first + 2), price, enough, rarity)
 
 
 @inlined
@@ -219,6 +219,12 @@ def price_of(agent: Agent, number: int) -> float:
 def enough_of(agent: Agent, number: int) -> int:
     """How many tries are enough to know a pair on a level; on the finest, novelty takes care of those that failed."""
     return int64(ENOUGH if agent.now[BY_VALUES] and number < agent.now[LEVELS] - 1 else 1)
+
+
+@inlined
+def rarity_of(agent: Agent) -> float:
+    """How rare surprises are, for pairs that did the same every time; values of novelty know that by themselves."""
+    return np.inf if agent.now[BY_VALUES] else float(agent.settings[RARITY])
 
 
 # What was seen --------------------------------------------------------------------------------------------------------
@@ -250,9 +256,12 @@ def take_in(given: Integers, following: int, reward: float, end_reward: float, e
     now[TOLD] = add_step(graph, at * now[NUM_ACTIONS] + action, ~following if terminated else following, reward)
     if now[TOLD]:
         now[AHEAD] = 0
+    doubts = now[TOLD] and _doubts_change(agent, graph)
     work = scratch_at(given)
     for number in range(now[LEVELS]):
-        level = level_at(given, number, price_of(agent, number), enough_of(agent, number))
+        level = level_at(given, number, price_of(agent, number), enough_of(agent, number), rarity_of(agent))
+        if doubts:
+            level.bounds[:] = 0
         if level.keys[at] != NONE:
             level.tries[level.keys[at] * now[NUM_ACTIONS] + action] += 1
         if now[TOLD]:
@@ -265,6 +274,19 @@ def take_in(given: Integers, following: int, reward: float, end_reward: float, e
             now[LIMIT] = now[AGE]
         now[AT] = NONE
         now[AHEAD] = 0
+
+
+@inlined
+def _doubts_change(agent: Agent, graph: Graph) -> bool:
+    """Whether surprises have become rarer or more frequent by a factor e, which changes what is worth another try."""
+    surprises = graph.tally[SURPRISES]
+    if surprises == 0:
+        return False
+    rarity = np.log(graph.tally[REPEATS] / surprises)
+    if abs(rarity - agent.settings[RARITY]) <= 1.0:
+        return False
+    agent.settings[RARITY] = rarity
+    return True
 
 
 @compiled
@@ -423,7 +445,7 @@ def _find_way(given: Integers) -> bool:
             if not asked >> other & 1 and (number == NONE or agent.spent[other] < agent.spent[number]):
                 number = int64(other)
         asked |= 1 << number
-        level = level_at(given, number, price_of(agent, number), enough_of(agent, number))
+        level = level_at(given, number, price_of(agent, number), enough_of(agent, number), rarity_of(agent))
         room = now[LIMIT] - now[AGE] - 1
         distance, goal, length = search(graph, level, work, num_actions, now[AT], int64(FAR), room)
         if goal != NONE:

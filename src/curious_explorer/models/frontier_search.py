@@ -19,6 +19,11 @@ passes that on to the states before it.
 **Levels.** A `Level` gives every state a key; a pair counts as new on a level if no state of the same key has tried the
 same action, or not often enough where steps may fail: then each try makes it seem `AGAIN` steps further away, until it
 is known. On the finest level keys are the states themselves. Each level has bounds of its own.
+
+**Doubt.** Where any pair was seen to have two outcomes, one that always did the same may have failed its only tries: a
+step that fails once in fifty, at the one place where it matters, would hide what lies behind it for ever. So e(s,a) is
+not infinite there but price * (ln(n(s,a)) + ln(1/p)), with p the share of repeated tries that led elsewhere than at
+first: the rarer that is, the further away a second try.
 """
 
 from __future__ import annotations
@@ -49,6 +54,8 @@ class Level(NamedTuple):
     """What one more try costs where outcomes vary, in steps for each factor e of tries; zero: it is never worth it."""
     enough: int = 1
     """After how many tries a pair is no longer new."""
+    rarity: float = np.inf
+    """How many factors e of tries a pair that has always led to the same state is behind one that varies."""
 
 
 class Scratch(NamedTuple):
@@ -167,8 +174,11 @@ def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, actio
     alike = tries if key == NONE else level.tries[key * num_actions + action]
     if alike < level.enough:
         return int64(alike * AGAIN)
-    if tries > 0 and level.price > 0.0 and graph.next_outcome[graph.first_outcome[pair]] != NONE:
-        return int64(level.price * np.log(tries) + 1.0)
+    if tries > 0 and level.price > 0.0:
+        if graph.next_outcome[graph.first_outcome[pair]] != NONE:
+            return int64(level.price * np.log(tries) + 1.0)
+        if level.rarity < np.inf:
+            return int64(level.price * (np.log(tries) + level.rarity) + 1.0)
     return int64(FAR)
 
 
@@ -196,9 +206,9 @@ def best_exits(graph: Graph, level: Level, num_actions: int, state: int, actions
 def search(
     graph: Graph, level: Level, work: Scratch, num_actions: int, start: int, most: int, room: int
 ) -> tuple[int, int, int]:
-    """The way from ``start`` to the frontier, if its distance is not more than ``most`` and its steps are not more
-    than there is ``room`` for. A distance has the price of tries besides steps, which takes no time.
+    """The way from ``start`` to the frontier, of a distance of ``most`` and of so many steps as there is ``room`` for.
 
+    A distance may be more than the steps, because the price of tries is part of it, which takes no time.
     Returns the distance (more than ``most``, or `FAR`: there is none), the state at the frontier, and how many outcomes
     ``work.path`` has.
     """
