@@ -45,8 +45,6 @@ COUNTS = (
     "line_search_max_iter", "n_critic_updates", "sub_sampling_factor",
 )  # fmt: skip
 """Hyperparameters that are whole numbers from one on."""
-WIDEST = 65_536
-"""Units of a layer; memory ends before."""
 ROLLOUT = 2_048
 """Steps between two updates of PPO and TRPO, all environments together: Stable-Baselines3's number for one."""
 DECIDED_HERE = {
@@ -121,8 +119,6 @@ def network_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         isinstance(widths, list) and all(isinstance(width, int) and width > 0 for width in widths)
     ):
         raise ValueError(f"net_arch is {widths!r}, expected a list of widths of hidden layers, such as [128,128]")
-    if widths is not None and any(width > WIDEST for width in widths):
-        raise ValueError(f"net_arch is {widths!r}, expected layers of at most {WIDEST:,} units")
     if sum(one * other for one, other in itertools.pairwise([1, *(widths or ())])) > MOST_WEIGHTS:
         raise ValueError(f"net_arch is {widths!s:.200}, expected fewer than {MOST_WEIGHTS:,} weights between layers")
     if "activation_fn" in found:
