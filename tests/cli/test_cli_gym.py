@@ -401,7 +401,8 @@ def test_ids_are_known_in_a_fresh_process(program):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
-def test_control_c_ends_a_run_with_130(tmp_path):
+@pytest.mark.parametrize("told_to_end", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_told_to_end_says_what_is_kept(tmp_path, told_to_end):
     command = [
         sys.executable,
         "-m",
@@ -415,7 +416,7 @@ def test_control_c_ends_a_run_with_130(tmp_path):
     assert child.stdout is not None
     while "Exploring into" not in child.stdout.readline():
         assert child.poll() is None
-    child.send_signal(signal.SIGINT)
+    child.send_signal(told_to_end)
     told, _ = child.communicate(timeout=60)
     assert child.returncode == 130, told
     assert "the same command goes on" in " ".join(told.split())
