@@ -37,7 +37,7 @@ def write_report(folder: Path, summary: dict[str, Any], stages: dict[str, Any], 
         sections.append(Section("exploring", "Exploring", _exploring(folder, stages)))
     sections += [
         Section("learning", "Learning", _learning(stages)),
-        Section("again", "How to do it again", _again(folder, summary)),
+        Section("again", "How to do it again", _again(folder, summary, stages)),
     ]
     title = f"{summary['environment']}: solve"
     return write_atomically(folder / REPORT_FILE, run_page(title, str(summary["verdict"]), sections))
@@ -154,7 +154,8 @@ def _exploring(folder: Path, stages: dict[str, Any]) -> str:
 def _learning(stages: dict[str, Any]) -> str:
     curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn") if name in stages}
     before = {"plain": stages["look"]["samples"]}
-    before["learn"] = before["plain"] + stages["plain"]["trial"] + stages.get("explore", {}).get("samples", 0)
+    explored = sum(stages.get(name, {}).get("samples", 0) for name in ("memory", "explore"))
+    before["learn"] = before["plain"] + stages["plain"]["trial"] + explored
     what = "Returns from the environment's own start against samples"
     parts = [drawing(lambda: draw_learning(curves, before), what)]
     halving = stages.get("halving", {"given_up": [], "alive": []})
@@ -185,7 +186,7 @@ def _learning(stages: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _again(folder: Path, summary: dict[str, Any]) -> str:
+def _again(folder: Path, summary: dict[str, Any], stages: dict[str, Any]) -> str:
     asked = summary["settings"]["asked"]
     name = shlex.quote(asked["environment"])
     command = f"curious-explorer solve {name} --samples {asked['samples']} --seed {asked['seed']}"
@@ -195,7 +196,8 @@ def _again(folder: Path, summary: dict[str, Any]) -> str:
     return words(
         command,
         f"curious-explorer play {shlex.quote(str(folder))}",
-        f"In Python: curious_explorer.load_policy({str(folder)!r})(observation) is an action.",
+        f"In Python: curious_explorer.load_policy({str(folder)!r})(observation) is an action."
+        + (" It remembers: call its begin() when an episode begins." if "memory" in stages else ""),
         "model.zip in the folder of a training is Stable-Baselines3's own format, vecnormalize.pkl what it saw "
         "observations by; TensorBoard's logs are in tensorboard/.",
     )
