@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
+from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
 import curious_explorer  # noqa: F401  (registers the zoo)
@@ -24,6 +26,37 @@ class GoalOnly(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, _, terminated, truncated, info = self.env.step(action)
         return observation, float(terminated), terminated, truncated, info
+
+
+class Press(gymnasium.Env[Any, Any]):
+    """Two dials to be turned to a place where a press pays and ends the episode, which leaves what is seen as it was.
+
+    Args:
+        submit: whether a press anywhere else ends the episode, too, and pays nothing.
+        slip: how often another action than the one that is asked for is taken, a press aside.
+    """
+
+    PLACES, PAYS = 12, (10, 9)
+
+    def __init__(self, submit: bool = False, slip: float = 0.0) -> None:
+        self._submit, self._slip = submit, slip
+        self.observation_space = spaces.Box(0, self.PLACES - 1, (2,), np.int64)
+        self.action_space = spaces.Discrete(5)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._dials = [0, 0]
+        return np.array(self._dials), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.np_random.random() < self._slip:
+            action = self.np_random.integers(4)
+        if action == 4:
+            right = tuple(self._dials) == self.PAYS
+            return np.array(self._dials), float(right), right or self._submit, False, {}
+        dial, back = divmod(int(action), 2)
+        self._dials[dial] = min(max(self._dials[dial] + (-1 if back else 1), 0), self.PLACES - 1)
+        return np.array(self._dials), 0.0, False, False, {}
 
 
 def _goal_only(name: str = "", **_: Any) -> Env:
@@ -56,6 +89,7 @@ def _timed(name: str = "", steps: int | None = None, **arguments: Any) -> Env:
     return TimeLimit(made, arguments["size"] if steps is None else steps)
 
 
+gymnasium.register("studies/Press-v0", f"{__name__}:Press", max_episode_steps=60)
 gymnasium.register("studies/MountainCarGoal-v0", _goal_only, kwargs={"name": "MountainCar-v0"})
 gymnasium.register("studies/Grid-v0", _success)
 gymnasium.register("studies/AcrobotGoal-v0", _goal_only, kwargs={"name": "Acrobot-v1"})
@@ -65,7 +99,7 @@ gymnasium.register("studies/Crossroads-v0", _timed, kwargs={"name": "CrossroadTr
 gymnasium.register("studies/DeepSea-v0", _timed, kwargs={"name": "DeepSea"})
 
 HERE = "benchmarks.gym_studies.tasks"
-SAMPLES, CORE_SAMPLES = 300_000, 120_000
+SAMPLES, CORE_SAMPLES, PRESS_SAMPLES = 300_000, 120_000, 60_000
 """In all, for every arm, unless another number is asked for; fewer where rivals run, for the time that they take."""
 
 
@@ -116,6 +150,9 @@ TASKS: dict[str, Task] = {
     "frozen-lake-4x4": Task("FrozenLake-v1", best=0.74, samples=CORE_SAMPLES),
     "empty-8x8": _core("Empty-8x8"),
     "door-key-5x5": _core("DoorKey-5x5"),
+    "press": Task(f"{HERE}:studies/Press-v0", samples=PRESS_SAMPLES),
+    "submit": Task(f"{HERE}:studies/Press-v0?submit=true", samples=PRESS_SAMPLES),
+    "press-slip": Task(f"{HERE}:studies/Press-v0?slip=0.1", samples=PRESS_SAMPLES),
 }
 CORE = (
     "KeyCorridorS3R3", "MultiRoom-N4", "MultiRoom-N6", "DoorKey-8x8", "UnlockPickup", "ObstructedMaze-1Dlh",
@@ -124,6 +161,8 @@ CORE = (
 """Where rivals run."""
 PLAIN_SOLVES = ("cart-pole", "frozen-lake-4x4", "empty-8x8", "door-key-5x5")
 """Where plain PPO meets the reward by itself, so that nothing is to be won: how much is lost is measured there."""
-SUITE = tuple(name for name in TASKS if name not in (*PLAIN_SOLVES, "KeyCorridorS3R1"))
+PRESSES = ("press", "submit", "press-slip")
+"""Where the step that pays changes nothing that is seen."""
+SUITE = tuple(name for name in TASKS if name not in (*PLAIN_SOLVES, *PRESSES, "KeyCorridorS3R1"))
 """What is to be solved."""
-GROUPS = {"suite": SUITE, "core": CORE, "plain-solves": PLAIN_SOLVES}
+GROUPS = {"suite": SUITE, "core": CORE, "plain-solves": PLAIN_SOLVES, "presses": PRESSES}

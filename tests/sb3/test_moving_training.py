@@ -1,9 +1,7 @@
 """Training from starts that move, with a warm start: counted, resumed bit for bit, honest where nothing was seen."""
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 from curious_explorer import Frontier, GymWorld, ResetModel, explore
 from curious_explorer.callbacks import on_events
@@ -14,30 +12,8 @@ pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed"
 from curious_explorer.sb3.training import train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 
+PRESS = "benchmarks.gym_studies.tasks:studies/Press-v0"
 SEA = "curious_explorer/DeepSea-v0?size=8"
-
-
-class Press(gymnasium.Env):
-    """Two dials to be turned to a place where a press pays and ends the episode; it changes nothing elsewhere."""
-
-    observation_space = spaces.Box(0, 11, (2,), np.int64)
-    action_space = spaces.Discrete(5)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.dials = [0, 0]
-        return np.array(self.dials), {}
-
-    def step(self, action):
-        right = self.dials == [10, 9]
-        if action == 4:
-            return np.array(self.dials), float(right), right, False, {}
-        dial, back = divmod(int(action), 2)
-        self.dials[dial] = min(max(self.dials[dial] + (-1 if back else 1), 0), 11)
-        return np.array(self.dials), 0.0, False, False, {}
-
-
-gymnasium.register("tests/Press-v0", Press, max_episode_steps=60)
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +47,9 @@ def test_a_warm_start_is_paid_for_and_solves_what_can_be_imitated(tmp_path, rese
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_policy_that_was_cloned_sees_places_at_the_same_numbers_for_some_time(tmp_path, seed):
     """Else it misses the one place at which to press, stays there, and moves the mean by that still further."""
-    world = GymWorld("tests/Press-v0", seed=seed, time_limits=True)
+    world = GymWorld(PRESS, seed=seed, time_limits=True)
     found = Frontier().explore(world, gamma=0.99, samples=4_000).reset_model
-    asked = TrainingSettings(
-        environment="tests/Press-v0", samples=7_000, seed=seed, deterministic=False, evaluate_every=2_000
-    )
+    asked = TrainingSettings(environment=PRESS, samples=7_000, seed=seed, deterministic=False, evaluate_every=2_000)
     training = train_into(tmp_path / "run", asked, found)
     assert training.warm_start.agreement > 0.95
     assert min(evaluated.mean_return for evaluated in training.evaluations) > 0.5
