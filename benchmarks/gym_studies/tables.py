@@ -16,6 +16,8 @@ RIVALS = (OURS, PLAIN, *BONUSES, "planning", "archive")
 PARTS = ("warm", "cold", "spread", *CHANGED)
 GRID = (10_000, 25_000, 50_000, 100_000, 200_000, 300_000)
 """Samples at which learning curves are shown."""
+FEWEST_RUNS = 2
+"""Of each arm, below which resampling says nothing about how far runs differ."""
 
 Problem = tuple[str, int]
 """A task, and the samples that were given."""
@@ -131,8 +133,11 @@ def _improvement(runs: Runs) -> Iterator[str]:
 def _compared(runs: Runs, rival: str, problems: list[Problem], label: str) -> str:
     ours, theirs = (_scores(runs, arm, problems) for arm in (OURS, rival))
     chance = probability_of_improvement(ours, theirs)
-    low, high = improvement_interval(ours, theirs)
-    cells = (ARMS[rival], label, f"{len(ours)} and {len(theirs)}", f"{chance:.2f}", f"{low:.2f} to {high:.2f}")
+    shown = "too few runs"
+    if min(len(ours), len(theirs)) >= FEWEST_RUNS:
+        low, high = improvement_interval(ours, theirs)
+        shown = f"{low:.2f} to {high:.2f}"
+    cells = (ARMS[rival], label, f"{len(ours)} and {len(theirs)}", f"{chance:.2f}", shown)
     return f"| {' | '.join(cells)} |"
 
 

@@ -90,6 +90,7 @@ def test_tables_say_who_takes_fewer_samples_and_who_never_gets_there():
     assert "| MultiRoom-N4 \\* | 3 of 3; 30,001 (30,000 to 30,002) | 0 of 3; not solved | 2 of 2;" in shown
     assert "| plain PPO | MultiRoom-N4 \\* | 3 and 3 | 1.00 | 1.00 to 1.00 |" in shown
     assert "| RND | MultiRoom-N4 \\* | 3 and 2 | 0.50 |" in shown
+    assert "| 3 and 1 | 1.00 | too few runs |" in lines_of(runs[:4])
 
 
 def test_grids_are_planned_in_words():
