@@ -154,8 +154,8 @@ def _curves(runs: Runs) -> Iterator[str]:
     yield f"|---|---|{'---|' * len(GRID)}"
     for problem in runs.problems:
         for arm in runs.arms():
-            found = [run for run in runs.of(problem, arm) if run["curve"]]
-            if found and len(found) == len(runs.of(problem, arm)):
+            found = runs.of(problem, arm)
+            if any(run["curve"] for run in found):
                 curves = np.mean([_on_grid(run) for run in found], axis=0)
                 shown = [
                     f"{worth:.2f}" if samples <= problem[1] else "" for samples, worth in zip(GRID, curves, strict=True)
@@ -165,9 +165,12 @@ def _curves(runs: Runs) -> Iterator[str]:
 
 
 def _on_grid(run: Run) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The worth at the grid's samples: nothing before it was evaluated; what it ended with after its end."""
-    samples, worth = zip(*run["curve"], strict=True)
-    return step_values((0, *samples, run["samples"]), (0.0, *worth, run["fraction"]), GRID)
+    """The worth at the grid's samples: nothing before it was evaluated; what it ended with after its end.
+
+    A plan on counts has no curve: it is worth something when it is handed out.
+    """
+    samples, worth = zip((0, 0.0), *run["curve"], (run["samples"], run["fraction"]), strict=True)
+    return step_values(samples, worth, GRID)
 
 
 def _costs(runs: Runs) -> Iterator[str]:
