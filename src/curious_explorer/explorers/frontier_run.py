@@ -62,8 +62,8 @@ class FrontierRun:
     ) -> None:
         self._world, self._least = world, settings[loop.LEAST]
         self._discount, self._backups, self._hold = settings[loop.DISCOUNT], backups, hold
-        self._price = settings[loop.PRICE]
-        self._settings: Floats = np.array([*settings, np.inf])  # with nothing known of surprises
+        self._price = float(settings[loop.PRICE])  # compiled code knows no whole number of any size
+        self._settings: Floats = np.array([*settings, np.inf], dtype=np.float64)  # with nothing known of surprises
         self._prefer = prefer
         self._cells = CellLevels()
         self._values: list[Sweeps] | None = None  # by number of table

@@ -176,9 +176,9 @@ def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, actio
         return int64(alike * AGAIN)
     if tries > 0 and level.price > 0.0:
         if graph.next_outcome[graph.first_outcome[pair]] != NONE:
-            return int64(level.price * np.log(tries) + 1.0)
+            return int64(min(level.price * np.log(tries) + 1.0, FAR))  # a price may be as large as anybody says
         if level.rarity < np.inf:
-            return int64(level.price * (np.log(tries) + level.rarity) + 1.0)
+            return int64(min(level.price * (np.log(tries) + level.rarity) + 1.0, FAR))
     return int64(FAR)
 
 
