@@ -165,7 +165,7 @@ def _plain(choice: Any) -> Any:
     """An action as plain data."""
     if isinstance(choice, dict):
         return {key: _plain(value) for key, value in choice.items()}
-    if isinstance(choice, tuple):
+    if isinstance(choice, list | tuple):
         return [_plain(value) for value in choice]
     return np.asarray(choice).tolist()
 
