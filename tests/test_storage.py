@@ -7,6 +7,7 @@ import io
 import json
 import os
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -260,6 +261,17 @@ def test_an_array_that_does_not_fit_is_named() -> None:
             archive.array(*arguments)
     with pytest.raises(ValueError, match="no array 'none'"):
         archive.array("none", "<f8", None)
+
+
+@pytest.mark.parametrize("shape", [b"(3L,)", b"3,   ", b"(-3,)", b"(3 3)", b"(\xff3,)"])
+def test_the_header_of_an_array_is_not_evaluated_and_nothing_is_warned_of(shape: bytes) -> None:
+    content = encode(KIND, {}, {"a": np.arange(3.0)})
+    damaged = content.replace(b"(3,), } ", shape + b", }")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(ValueError, match=r"^a "):
+            decode(damaged, KIND, set(), None)
+    assert said == []
 
 
 def test_arrays_that_changed_places_are_noticed() -> None:

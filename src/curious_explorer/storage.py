@@ -342,8 +342,10 @@ ALIGNMENT = 64
 _PADDING = 0xD935
 """The ZIP extra field that Android's zipalign uses for the same purpose; readers skip it."""
 _BROKEN_ZIP = (zipfile.BadZipFile, OSError, EOFError, KeyError, NotImplementedError, RuntimeError, struct.error)
-_KINDS = "biuf"
-"""Booleans, whole numbers, and floats: there are no others in files of ours."""
+_ARRAY_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"
+)
+"""Of booleans, whole numbers, and floats: there are no others in files of ours."""
 
 
 class Archive(NamedTuple):
@@ -467,15 +469,8 @@ def _read_member(
     """One array, made only after what it claims to be was compared with the bytes that are there."""
     with archive.open(member):
         begin = stream.tell()  # zipfile has just read, and checked, what precedes the member
-    try:
-        if npy.read_magic(stream) != (1, 0):
-            raise ValueError("its array format is not 1.0")
-        shape, by_columns, dtype = npy.read_array_header_1_0(stream)
-    except Exception as error:  # NumPy evaluates the header as Python's literals, and lets out whatever that raises
-        raise ValueError(f"{name} is no NumPy array ({type(error).__name__}: {error})") from error
+    dtype, shape = _claimed(name, stream)
     offset = stream.tell()
-    if dtype.kind not in _KINDS or dtype.itemsize > 8 or (by_columns and len(shape) > 1):
-        raise ValueError(f"{name} holds {dtype} of shape {shape}, expected plain numbers stored row by row")
     if member.file_size - (offset - begin) != dtype.itemsize * math.prod(shape):
         raise ValueError(f"{name} has {member.file_size} bytes, which is not {shape} entries of {dtype}")
     if not mapped or 0 in shape:
@@ -491,6 +486,25 @@ def _read_member(
         )
     # The plain array of the mapping: NumPy's subclass for maps is slower in every operation.
     return np.asarray(np.memmap(cast(Any, stream), dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _claimed(name: str, stream: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The type and shape in the header of an array, which is read as NumPy writes it, and never evaluated.
+
+    NumPy itself takes any literal of Python's, repairs what looks like Python 2, and warns of that.
+    """
+    try:
+        if npy.read_magic(stream) != (1, 0):
+            raise ValueError("its array format is not 1.0")
+        (length,) = struct.unpack("<H", stream.read(2))
+        text = stream.read(length)
+        found = _ARRAY_HEADER.fullmatch(text)
+        if found is not None:
+            return np.dtype(found[1].decode()), tuple(int(size) for size in found[2].split(b",") if size.strip())
+    except (ValueError, TypeError, struct.error) as error:
+        raise ValueError(f"{name} is no NumPy array ({error})") from error
+    words = text.decode("latin1").strip()[:200]
+    raise ValueError(f"{name} holds {words}, expected plain numbers stored row by row")
 
 
 # Tensors -----------------------------------------------------------------------------------------------------------

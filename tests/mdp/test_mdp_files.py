@@ -246,7 +246,7 @@ def header_with(arrays: dict[str, Any], **changes: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda a: {"start": np.array([{"harm": 1}, None, None])}, "start holds object"),
+        (lambda a: {"start": np.array([{"harm": 1}, None, None])}, "start holds {'descr': '|O'"),
         (lambda a: {"header": header_with(a, version=4)}, "newer"),
         (lambda a: {"header": header_with(a, format="other")}, "another kind"),
         (lambda a: {"header": header_with(a, num_states=True)}, "num_states is True"),
@@ -291,7 +291,7 @@ def test_an_object_array_is_never_unpickled(tmp_path: Path) -> None:
     arrays = arrays_of(crossroad_traps(2), tmp_path)
     path = tmp_path / "bad.npz"
     write_arrays(path, arrays | {"start": np.array([Harm(), None, None], dtype=object)})
-    with pytest.raises(MDPFileError, match="start holds object"):
+    with pytest.raises(MDPFileError, match=r"start holds .*'\|O'"):
         FiniteMDP.load(path)
     assert not (tmp_path / "harmed").exists()
 
