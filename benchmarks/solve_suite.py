@@ -54,6 +54,10 @@ def _small(name: str, samples: int, enough: float | None = None) -> SuiteTask:
     return SuiteTask(f"benchmarks.solve_tasks:solve/{name}-v0", samples, enough)
 
 
+def _fresh(name: str, samples: int, enough: float | None = None) -> SuiteTask:
+    return SuiteTask(f"benchmarks.fresh_tasks:fresh/{name}-v0", samples, enough)
+
+
 STUDIES = "benchmarks.gym_studies.tasks:studies"
 TASKS: dict[str, SuiteTask] = {
     "CartPole": SuiteTask("CartPole-v1", 60_000),
@@ -86,6 +90,10 @@ TASKS: dict[str, SuiteTask] = {
     "NearSight": _small("NearSight", 100_000),
     "Current": _small("Current", 200_000),
     "StickyCar": _small("StickyCar", 100_000),
+    **{name: _fresh(name, 100_000) for name in ("PricedMaze", "NumberLock", "WindyCliff", "ToldOnce")},
+    "PictureRooms": _fresh("PictureRooms", 150_000),
+    "PaidAtHome": _fresh("PaidAtHome", 150_000, enough=0.99),
+    **{name: _fresh(name, 200_000) for name in ("FourRooms", "AmongNoise", "TwoControls", "FreeForce")},
 }
 
 

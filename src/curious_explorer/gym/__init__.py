@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from curious_explorer.gym.colour_places import PlaceCells as PlaceCells
     from curious_explorer.gym.discretisation import Discretisation as Discretisation
     from curious_explorer.gym.feature_cells import FeatureCells as FeatureCells
+    from curious_explorer.gym.flat_actions import FlatActions as FlatActions
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
     from curious_explorer.gym.minari_dataset import EpisodeRecorder as EpisodeRecorder
     from curious_explorer.gym.minari_dataset import write_minari as write_minari
@@ -36,6 +37,7 @@ _CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "HashedCells",
 _HOME = {
     "ActionSet": "action_set",
     "Discretisation": "discretisation",
+    "FlatActions": "flat_actions",
     "EpisodeRecorder": "minari_dataset",
     "GymWorld": "gym_world",
     "RestartWrapper": "restart_wrapper",

@@ -88,7 +88,13 @@ class ActionSet:
 
     def in_space(self, space: spaces.Space[Any]) -> ActionSet:
         """The same set in a space, whose types its actions take."""
-        return ActionSet([_as_action(space, choice) for choice in self.choices], hold=self.hold)
+        try:
+            return ActionSet([_as_action(space, choice) for choice in self.choices], hold=self.hold)
+        except (TypeError, ValueError, KeyError, IndexError):
+            raise ActionError(
+                f"actions are {self.choices[0]!r} and such, but those of the environment are {space}; use the "
+                "environment under the wrappers under which it was explored"
+            ) from None
 
     def describe(self) -> str:
         """The set in words."""
@@ -107,7 +113,7 @@ def _small_set(space: spaces.Space[Any]) -> list[Any]:
         return [int(space.start) + number for number in range(int(space.n))]
     if isinstance(space, spaces.Box):
         low, high = (np.asarray(bound, dtype=np.float64).ravel() for bound in (space.low, space.high))
-        columns = [_extremes(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+        columns = [extremes(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
         if space.dtype is not None and space.dtype.kind in "iu":
             columns = [[float(value) for value in dict.fromkeys(map(round, column))] for column in columns]
     elif isinstance(space, spaces.MultiDiscrete):
@@ -133,7 +139,7 @@ def _small_set(space: spaces.Space[Any]) -> list[Any]:
     return [_as_action(space, np.reshape(choice, space.shape)) for choice in different]
 
 
-def _extremes(low: float, high: float) -> list[float]:
+def extremes(low: float, high: float) -> list[float]:
     """The least, none (or the middle, if none is not between the two), and the most."""
     low, high = low if low > -FAR else -1.0, high if high < FAR else 1.0
     if low >= high:

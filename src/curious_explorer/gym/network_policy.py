@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Singles
 from curious_explorer.errors import ActionError, ObservationError
+from curious_explorer.gym.flat_actions import is_flat
 from curious_explorer.gym.network_inputs import SEEN, NetworkInputs, is_picture
 from curious_explorer.optional_packages import require
 from curious_explorer.storage import Format, check_tensors, parse_strictly, tensors_header
@@ -42,12 +43,11 @@ def num_outputs(space: spaces.Space[Any]) -> int:
 
     Refuses a space in which no network of this kind can act.
     """
-    row = isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)) and len(space.shape) == 1
-    bounded = isinstance(space, spaces.Box) and space.is_bounded("both")
-    if not (isinstance(space, spaces.Discrete) or row or bounded):
+    if not is_flat(space):
         raise ActionError(
             f"there is no network that acts in {space}; put a wrapper around the environment whose actions are a "
-            "number, a row of numbers or bits, or a box with bounds (gymnasium.wrappers.RescaleAction)"
+            "number, a row of numbers or bits, or a box with bounds: curious_explorer.gym.FlatActions(env), or "
+            "FlatActions(env, actions=[...]) with a list of actions to choose from"
         )
     return spaces.flatdim(space)
 

@@ -11,6 +11,7 @@ from typing import Any
 from curious_explorer.gym.agents import LONGEST_EPISODE
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
+from curious_explorer.gym.flat_actions import with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.memory import check_memory, with_memory
 from curious_explorer.gym.shifted_reward import without_price
@@ -116,7 +117,7 @@ class TrainingSettings:
 
     def make_env(self) -> Env:
         """The environment, in its layout."""
-        env = with_layout(make_by_id(self.environment), self.layout)
+        env = with_layout(with_flat_actions(make_by_id(self.environment)), self.layout)
         check_actions(self.algorithm, env.action_space, self.environment)
         return with_memory(env, self.memory)
 

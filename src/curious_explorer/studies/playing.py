@@ -13,6 +13,7 @@ from curious_explorer.gym.agents import Agent, Played, play_episodes
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.fixed_layout import with_layout
+from curious_explorer.gym.flat_actions import with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.sb3.training import SETTINGS_FILE as TRAINING_FILE
 from curious_explorer.sb3.training import load_trained, training_folder
@@ -65,7 +66,7 @@ def environment_of(folder: str | Path, **arguments: Any) -> Env:
     else:
         settings = training_folder(path).settings()
         layout = settings.get("layout")
-    return with_layout(make_by_id(settings["environment"], **arguments), layout)
+    return with_layout(with_flat_actions(make_by_id(settings["environment"], **arguments)), layout)
 
 
 def draws_pictures(folder: str | Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from curious_explorer.callbacks.events import Callback
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
+from curious_explorer.gym.flat_actions import with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.studies.solve_budget import Budget
 from curious_explorer.studies.solve_files import STAGES, STAGES_FILE, keep, kept_stages
@@ -66,7 +67,7 @@ class SolveRun:
     def make(self) -> Env:
         """The environment, in its layout."""
         layout = self.stages.get("layout", {}).get("layout")
-        return with_layout(make_by_id(self.settings.environment), layout)
+        return with_layout(with_flat_actions(make_by_id(self.settings.environment)), layout)
 
     @property
     def memory(self) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.gym.flat_actions import is_flat, with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.shifted_reward import END_OF_COSTS
 from curious_explorer.sb3.algorithms import spawned_seed
@@ -45,6 +46,10 @@ def look_at(run: SolveRun) -> TaskLook:
     if layout is not None:
         why = "every reset draws another layout" if look.layouts_change else "as asked for"
         run.tell(f"Layout {layout} in every episode ({why}): what is learned is for this layout.")
+    env = make_by_id(settings.environment)
+    if not is_flat(env.action_space):
+        run.tell(f"Actions, {env.action_space}, are taken as {with_flat_actions(env).action_space} (FlatActions).")
+    env.close()
     run.tell(look_words(look))
     return look
 

@@ -37,6 +37,7 @@ from curious_explorer.explorers.checkpoint import COUNTS_FILE
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.gym.agents import Agent
 from curious_explorer.gym.cell_names import named_cells
+from curious_explorer.gym.flat_actions import with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.network_inputs import num_inputs
 from curious_explorer.gym.network_policy import num_outputs
@@ -184,7 +185,7 @@ def _solved(run: SolveRun) -> Solved:
 
 def _check(settings: SolveSettings) -> None:
     """Refuse now what would fail later."""
-    env = make_by_id(settings.environment)
+    env = with_flat_actions(make_by_id(settings.environment))
     try:
         num_inputs(env.observation_space)
         num_outputs(env.action_space)
