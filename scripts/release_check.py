@@ -2,6 +2,7 @@
 
     python scripts/release_check.py             everything from the index (make release-check)
     python scripts/release_check.py --linked    without a download (make release-check-linked, and CI)
+    python scripts/release_check.py --repository https://...   as it would be with that address in pyproject.toml
 
 The environment has nothing but the wheel and what it asks for, so a module that the core imports and the wheel does not
 declare is found here, and so is a file that the wheel lacks. What runs in it are the README's ten lines. With
@@ -15,6 +16,7 @@ import argparse
 import email
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,9 +28,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(
-    r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?![a-z][a-z0-9+.-]*:|#)([^)\s]+)\)|<img[^>]+src=\"(?!https?:)([^\"]+)\""
+    r"(?=\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\))|<(?:img|a)\b[^>]+(?:src|href)=\"([^\"]+)\"|^\[[^\]]+\]:\s*(\S+)",
+    re.MULTILINE,
 )
-"""A link or a picture whose address means nothing away from the repository."""
+"""A link or a picture, in Markdown's two ways or as HTML, and its address."""
+PICTURE = re.compile(r"!\[|<img\b")
+WHOLE = re.compile(r"https?://|mailto:|#")
+"""How an address begins that means the same away from the repository."""
+PLACE = "[project.urls]\n"
+LEFT = (".*", "results", "site", "__pycache__", "*.egg-info")
+"""What a copy of the tree leaves out; ``.gitignore``, which says what is packed, is copied."""
 
 
 class NotReleasableError(Exception):
@@ -65,12 +74,47 @@ def check_version(version: str) -> None:
         raise NotReleasableError(f"CITATION.cff is not of version {version}")
 
 
-def check_description(text: str) -> None:
-    """Refuse a long description with links that lead nowhere from an index."""
-    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    relative = sorted({next(filter(None, found.groups())) for found in LINK.finditer(prose)})
+def addresses_in(text: str) -> list[str]:
+    """Where the links and pictures of a text lead, what is set as code left out."""
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [next(filter(None, found.groups())) for found in LINK.finditer(prose)]
+
+
+def check_description(text: str, readme: str, repository: str | None, version: str) -> str:
+    """Refuse a long description with links that lead nowhere from an index, or that lacks some; say what it has.
+
+    Args:
+        text: the long description.
+        readme: what it was made from.
+        repository: where the tree is published, if that is known.
+        version: whose tag links lead to.
+    """
+    found = addresses_in(text)
+    relative = sorted({address for address in found if not WHOLE.match(address)})
     if relative:
         raise NotReleasableError(f"the long description has relative links: {', '.join(relative)}")
+    inside = [address for address in addresses_in(readme) if not WHOLE.match(address)]
+    if repository is None:
+        if PICTURE.search(text):
+            raise NotReleasableError("the long description shows a picture, and where it lies is not known")
+        return f"{len(inside)} links and pictures of the README are words, because no address is known"
+    for address in inside:
+        there = [rf"{repository.rstrip('/')}/{kind}/v{version}/{address}" for kind in ("blob", "raw")]
+        if not (ROOT / address.partition("#")[0]).exists() or not set(there) & set(found):
+            raise NotReleasableError(f"{address} of the README leads nowhere in the long description")
+    if len(found) != len(addresses_in(readme)) or len(PICTURE.findall(text)) != len(PICTURE.findall(readme)):
+        raise NotReleasableError("the long description has other links or pictures than the README")
+    return f"all {len(inside)} links and pictures of the README lead to {repository}"
+
+
+def published_at(repository: str, folder: Path) -> Path:
+    """A copy of the tree whose ``pyproject.toml`` says where it is published."""
+    copy = folder / "tree"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT))
+    shutil.copy(ROOT / ".gitignore", copy)
+    text = (copy / "pyproject.toml").read_text()
+    (copy / "pyproject.toml").write_text(text.replace(PLACE, f'{PLACE}Repository = "{repository}"\n', 1))
+    return copy
 
 
 def needed(requirements: list[str]) -> list[str]:
@@ -124,10 +168,11 @@ def environment_of_its_own(folder: Path, wheel: Path, linked: bool) -> Path:
     return python
 
 
-def check_all(folder: Path, linked: bool) -> None:
+def check_all(folder: Path, linked: bool, repository: str | None) -> None:
     """All checks, each with a line when it has passed."""
     isolated = ["--no-isolation"] if linked else []
-    call(sys.executable, "-m", "build", *isolated, "--outdir", folder / "dist", ROOT, cwd=folder)
+    tree = ROOT if repository is None else published_at(repository, folder)
+    call(sys.executable, "-m", "build", *isolated, "--outdir", folder / "dist", tree, cwd=folder)
     built = sorted((folder / "dist").iterdir())
     print("built:", ", ".join(f"{path.name} ({path.stat().st_size / 1e6:.2f} MB)" for path in built))
     call(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=folder)
@@ -135,9 +180,13 @@ def check_all(folder: Path, linked: bool) -> None:
     (wheel,) = (path for path in built if path.suffix == ".whl")
     described = wheel_metadata(wheel)
     check_version(described["Version"])
-    check_description(described.get_payload())
-    addresses = described.get_all("Project-URL")
-    print("addresses:", ", ".join(addresses) if addresses else "none; [project.urls] in pyproject.toml gives them")
+    addresses = dict(each.split(", ", 1) for each in described.get_all("Project-URL") or [])
+    print("addresses:", ", ".join(f"{name} {address}" for name, address in addresses.items()))
+    readme = (ROOT / "README.md").read_text()
+    print(
+        "long description:",
+        check_description(described.get_payload(), readme, addresses.get("Repository"), described["Version"]),
+    )
     python = environment_of_its_own(folder / "user", wheel, linked)
     print("the command:", call(python.parent / "curious-explorer", "--version", cwd=folder))
     print("the README's ten lines:", call(python, "-c", first_example(), cwd=folder))
@@ -147,11 +196,12 @@ def main() -> None:
     """Say what passed, or what has to be mended."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--linked", action="store_true", help="link what is installed here, and download nothing")
-    linked = parser.parse_args().linked
+    parser.add_argument("--repository", help="check a copy with this address under [project.urls]")
+    chosen = parser.parse_args()
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         try:
-            check_all(Path(name), linked)
+            check_all(Path(name), chosen.linked, chosen.repository)
         except NotReleasableError as error:
             sys.exit(f"not releasable: {error}")
     print(f"releasable; checked in {time.perf_counter() - began:.0f} s")

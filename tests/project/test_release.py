@@ -21,28 +21,69 @@ def script(name):
     return module
 
 
-def test_the_long_description_has_no_link_into_nowhere():
-    described, check = script("long_description"), script("release_check")
+def described_by(tree):
+    """The metadata that a build of a tree would write, as hatchling makes it."""
+    metadata = pytest.importorskip("hatchling.metadata.core", reason="the extra release is not installed")
+    from hatchling.plugin.manager import PluginManager
+
+    return metadata.ProjectMetadata(str(tree), PluginManager()).core
+
+
+def test_without_an_address_links_are_words_and_pictures_are_left_out():
+    check = script("release_check")
     readme = (ROOT / "README.md").read_text()
+    core = described_by(ROOT)
+    assert core.urls == {"Paper": "https://arxiv.org/abs/2106.15503"}  # whoever knows more adds a line
+    check.check_description(core.readme, readme, None, "0.2.0")
+    examples = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+    assert examples.findall(core.readme) == examples.findall(readme)
+    assert "(https://arxiv.org/abs/2106.15503)" in core.readme
+    assert "Here is what it came to so far (docs/solve.md)." in core.readme
+    assert "turn from red to green" not in core.readme  # what a caption says of a picture that is not there
     with pytest.raises(check.NotReleasableError, match=r"relative links: .*docs/solve.md"):
-        check.check_description(readme)
-    bare = described.long_description(readme, None, "0.2.0")
-    check.check_description(bare)
-    assert re.findall(r"```python\n(.*?)```", bare, re.DOTALL) == re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    whole = described.long_description(readme, "https://code.example/group/name/", "0.2.0")
-    check.check_description(whole)
-    assert "[solve](https://code.example/group/name/blob/v0.2.0/docs/solve.md)" in whole
-    assert "](https://code.example/group/name/raw/v0.2.0/docs/images/exploration.png)" in whole
+        check.check_description(readme, readme, None, "0.2.0")
+    with pytest.raises(check.NotReleasableError, match="where it lies is not known"):
+        check.check_description("![a](https://b.example/a.png)", readme, None, "0.2.0")
+
+
+def test_one_line_makes_every_link_and_picture_an_address(tmp_path):
+    check = script("release_check")
+    readme, address = (ROOT / "README.md").read_text(), "https://code.example/group/name"
+    tree = check.published_at(address, tmp_path)
+    core = described_by(tree)
+    assert core.urls["Repository"] == address
+    whole = core.readme
+    assert "blob" not in readme
+    check.check_description(whole, readme, address, core.version)
+    assert f"[solve]({address}/blob/v{core.version}/docs/solve.md)" in whole
+    assert f"]({address}/raw/v{core.version}/docs/images/exploration.png)" in whole
+    inside = [each for each in check.addresses_in(readme) if not each.startswith("https:")]
+    led = [each for each in check.addresses_in(whole) if each.startswith(address)]
+    assert len(led) == len(inside) > 10
+    with pytest.raises(check.NotReleasableError, match=r"docs/solve.md of the README leads nowhere"):
+        check.check_description(whole.replace("docs/solve.md", "docs/solved.md"), readme, address, core.version)
+    with pytest.raises(check.NotReleasableError, match="other links or pictures"):
+        check.check_description(whole + "[a](https://b.example)", readme, address, core.version)
 
 
 @pytest.mark.parametrize(
-    "text", ["[a](docs/a.md)", "![a](a.png)", '<img src="a.png">', "[![b](b.svg)](https://b.example)"]
+    "text",
+    [
+        "[a](docs/a.md)",
+        "![a](a.png)",
+        '<img src="a.png">',
+        "[![b](b.svg)](https://b.example)",
+        '<a href="docs/a.md">',
+        "[a][1]\n\n[1]: docs/a.md\n",
+    ],
 )
 def test_relative_links_are_refused(text):
     check = script("release_check")
     with pytest.raises(check.NotReleasableError, match=r"docs/a.md|a.png|b.svg"):
-        check.check_description(f"Words, and {text}.")
-    check.check_description("[a](#section), [b](https://b.example), and\n```\nx[0](y)\n```\n")
+        check.check_description(f"Words, and {text}", "", None, "0.2.0")
+    check.check_description(
+        "[a](#section), [b](https://b.example), `c[0](d)`, and\n```\nx[0](y)\n```\n", "", None, "0.2.0"
+    )
 
 
 def test_a_version_needs_a_date():
