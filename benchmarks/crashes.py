@@ -10,7 +10,8 @@ renaming, removing, making folders. At operation k it is
   since its folder was flushed, the latest is on the disk and what came before it is not.
 
 Then the same command runs again, undisturbed, and every file that it promises must be the same bytes as those of a run
-that nothing happened to. Times of the clock are not promised.
+that nothing happened to. Times of the clock are not promised. Where jobs run in processes of their own, or with Ray, it
+is the process which writes the files that is stopped; `benchmarks.random_kills` kills the others, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -31,8 +33,8 @@ from benchmarks.stopped_commands import COMMANDS, Command, different, files_of
 
 KINDS = ("killed", "failed", "torn", "unsynced")
 WRITING = os.O_WRONLY | os.O_RDWR
-HERE = [name for name in COMMANDS if not name.endswith("ray")]
-"""A cluster's processes do not survive a fork; `benchmarks.random_kills` stops it."""
+STARTS_A_CLUSTER = tuple(name for name in COMMANDS if name.endswith("ray"))
+"""What is connected to a cluster cannot be forked, so a process that forks must never have run these itself."""
 DONE, STOPPED, REFUSED = 0, 77, 78
 """Exit codes of the process: to its end; stopped by us; ended by an error of its own, as a full disk makes it."""
 
@@ -167,20 +169,35 @@ def in_process(command: Command, folder: Path, at: int | None = None, kind: str 
 
 
 def crash_everywhere(
-    command: Command, place: Path, *, stride: int = 1, offset: int = 0, kinds: tuple[str, ...] = KINDS
+    command: Command,
+    place: Path,
+    *,
+    stride: int = 1,
+    offset: int = 0,
+    kinds: tuple[str, ...] = KINDS,
+    here: bool = True,
+    seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
     """Stop a command at every operation, or every ``stride``-th: how many were tried, and what went wrong.
 
-    ``offset``, which is less than the stride, is where those begin that one of several machines tries.
+    ``offset`` is where to begin, so that several machines can try different ones, or one can go on; ``seconds`` are
+    those after which no other is begun. ``here`` says that the command may run once in this process, where it compiles
+    and imports what forked ones then need not.
     """
-    command(place / "first")  # compiles, and imports, in this process, so that forked ones need not
+    began = time.monotonic()
+    if here:
+        command(place / "first")
+    else:
+        in_process(command, place / "first")
     whole = files_of(place / "first")
     code, operations, raised = in_process(command, place / "whole")
     wrong = [f"without a crash: {raised}"] if code != DONE else []
     if names := different(files_of(place / "whole"), whole):
         wrong.append(f"two runs without a crash differ in {', '.join(names)}")
     points = [(kind, at) for kind in kinds for at in range(1, operations + 1)][offset::stride]
-    for kind, at in points:
+    for tried, (kind, at) in enumerate(points):
+        if time.monotonic() - began > seconds:
+            return tried, wrong
         folder = place / f"{kind}-{at}"
         in_process(command, folder, at, kind)
         code, _, raised = in_process(command, folder)
@@ -194,18 +211,26 @@ def crash_everywhere(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", nargs="*", choices=sorted(COMMANDS), default=HERE)
+    parser.add_argument("--commands", nargs="*", choices=sorted(COMMANDS), default=list(COMMANDS))
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--stride", type=int, default=1, help="try only every so many operations")
     parser.add_argument("--offset", type=int, default=0, help="which of them is the first, from 0 on")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of each command; then say how far it came")
     options = parser.parse_args()
     failed = 0
     for name in options.commands:
         with tempfile.TemporaryDirectory() as place:
             tried, wrong = crash_everywhere(
-                COMMANDS[name], Path(place), stride=options.stride, offset=options.offset, kinds=tuple(options.kinds)
+                COMMANDS[name],
+                Path(place),
+                stride=options.stride,
+                offset=options.offset,
+                kinds=tuple(options.kinds),
+                here=name not in STARTS_A_CLUSTER,
+                seconds=options.seconds,
             )
-        print(f"{name:20} {tried:5} crashes, {len(wrong)} not resumed to the same bytes", flush=True)
+        further = f"; the next is --offset {options.offset + tried * options.stride}"
+        print(f"{name:20} {tried:5} crashes, {len(wrong)} not resumed to the same bytes{further}", flush=True)
         for each in wrong:
             print(f"  {each}")
         failed += len(wrong)
