@@ -94,6 +94,21 @@ def test_ways_are_the_shortest_on_every_level_while_a_world_is_seen(seed):
         at = index if led >= 0 else meet(0)
 
 
+def test_a_new_state_in_which_a_level_has_nothing_to_try_brings_no_state_nearer_on_it():
+    """Else every state that is met has the whole graph searched again: KeyCorridorS6R3 took ten times as long."""
+    model = GrowingModel(1)
+    search = FrontierSearch(model, 2, price=0.0)
+    search.meet(model.meet(0), (0,))
+    for state in range(20):  # a corridor, all of one key
+        search.meet(model.meet(state + 1), (0,))
+        model.add(state, 0, state + 1, 0.0)
+        search.changed(state, 0)
+        if state > 0:  # what the search found out about the first is still so
+            assert (search.levels[0].bounds[: state + 2] == FAR).all()
+        assert search.way(0, 0) is None
+        assert search.way(1, 0).goal == state + 1
+
+
 def test_a_pair_of_varying_outcomes_is_never_written_off():
     model = GrowingModel(1)
     search = FrontierSearch(model, 1, price=10.0)

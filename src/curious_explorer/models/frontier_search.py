@@ -97,10 +97,17 @@ class FrontierSearch:
         return Level(bounds, keys, np.zeros(states * self._num_actions if coarse else 0, dtype=np.int32), price)
 
     def meet(self, index: int, keys: Sequence[int] = ()) -> None:
-        """A state was added to the model; with its keys on all levels but the last."""
+        """A state was added to the model; with its keys on all levels but the last.
+
+        Where nothing is left to try in it on a level, its distance there is not zero: it would pass on to all states
+        before it that they are close to something new, and the next search would have to find out that they are not.
+        """
         self.make_room()
+        graph = self._model.graph
         for level, key in zip(self.levels, keys, strict=False):
             level.keys[index] = key
+            if graph.tally[SURPRISES] == 0:  # else there are prices, and more than one try may be needed
+                level.bounds[index] = exit_cost(graph, level, self._num_actions, index)
 
     def make_room(self) -> None:
         """Make the arrays as long as the model's are."""
