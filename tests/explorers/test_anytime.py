@@ -9,8 +9,9 @@ from curious_explorer import TRPO, FiniteMDP, ModelBased, Reinforce, TabularWorl
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.explorers.anytime import EXPLORE_FIRST, PLAIN
 from curious_explorer.explorers.curious_explorer import CuriousExplorer
-from curious_explorer.learners.optimizer import complete
-from curious_explorer.worlds.world import Step, World
+from curious_explorer.learners.improve import measure_value
+from curious_explorer.learners.optimizer import Evaluation, Measured, OptimizerResult, Pause, complete, learning_curve
+from curious_explorer.worlds.world import EpisodeBatch, Step, World
 
 BOTH = [TRPO, Reinforce]
 FACTOR = 3
@@ -168,3 +169,32 @@ def test_refusals():
     with pytest.raises(ValueError, match="gamma"):
         learn(world, TRPO(), gamma=1.5)
     assert world.samples == 0
+
+
+class Coins:
+    """An optimizer that learns nothing: it acts for a while, then says of two policies what they were measured at."""
+
+    def __init__(self, worse, better):
+        self.worse, self.better = worse, better
+
+    def __call__(self, world, reset, *, gamma, reward=None, budget=None, watch=None):
+        return complete(self.learn_in_pieces(world, reset, gamma=gamma))
+
+    def learn_in_pieces(self, world, reset, *, gamma, reward=None, budget=None, watch=None):
+        for policy, evaluation in ((self.worse, Evaluation(0.6, 0.01, 400, 2_000)), (self.better, None)):
+            world.episodes(policy, EpisodeBatch(episodes=4_000, horizon=7, gamma=gamma))
+            evaluation = evaluation or measure_value(world, policy, gamma=gamma, episodes=400)
+            yield Pause(0.0, policy, Measured(policy, evaluation))
+        return OptimizerResult(policy=self.better, samples=0, curve=learning_curve([]))
+
+
+def test_what_was_lucky_is_measured_again_and_does_not_stay():
+    """Coins that pay with 1/3 and 1/2: the first was measured at 0.6, which nothing honest beats."""
+    transitions = np.zeros((3, 2, 3))
+    transitions[:, :, 1] = (1 / 3, 1 / 2)
+    transitions[:, :, 2] = 1.0 - transitions[:, :, 1]
+    mdp = FiniteMDP(transitions, np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), 2)
+    worse, better = np.tile([1.0, 0.0], (3, 1)), np.tile([0.0, 1.0], (3, 1))
+    result = learn(TabularWorld(mdp, seed=7), Coins(worse, better), gamma=0.5, samples=100_000)
+    assert (result.policy == better).all()
+    assert result.value == pytest.approx(mdp.start @ evaluate(mdp, better, gamma=0.5), abs=0.05)

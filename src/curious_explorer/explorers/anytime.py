@@ -9,14 +9,21 @@ never finds anything. `learn` runs both in turns:
 The one that will have used fewer steps after its next piece (a batch of episodes, or a measurement of D_n) goes on.
 The policy that is handed out is the best of those that were measured from the start: by the optimizer itself after each
 of its cycles, and here in between. All evaluations are counted. Policies are compared by their mean return less one
-standard error, so that luck in few episodes does not displace what is known. Until the first measurement the policy of
-plain learning is handed out as it is.
+standard error. Until the first measurement the policy of plain learning is handed out as it is.
+
+**Luck is measured away.** The best of many measured policies is one that was lucky: where returns are noisy, a policy
+of 0.93 of the best value that was measured as 1.03 would keep all later ones of 0.96 from being handed out. So whoever
+looks no better than what is handed out is not turned away by an old number: what is handed out is measured again, by as
+many new episodes as its challenger had, and they alone say what it is worth from then on. They have not chosen it, so a
+policy stays only by being better, or by being lucky again each time.
 
 **The factor.** Suppose that one of the two, alone, would hand out a policy after n steps. Here it has that policy after
-n steps of its own and what was spent on evaluations in between: each is `EVALUATION_SHARE` of the steps so far at most,
-and the next one is due when those have grown by `GROWTH`, so all of them make 0.15 n at most. It is measured at the
-latest when the process has grown by `GROWTH` again. By then the other process has used no more, but for a piece. So
-that is at most 2 * 1.15 * 1.25 = 2.9 n steps, **at most 3 n**, if a measurement tells the better policy from the worse.
+n steps of its own and what was spent on evaluations in between: two, of the challenger and of what is handed out, each
+of `EVALUATION_SHARE` of the steps so far at most, and the next ones are due when those have grown by `GROWTH`, so all
+of them make 0.15 n at most. It is measured at the latest when the process has grown by `GROWTH` again. By then the
+other process has used no more, but for a piece. So that is at most 2 * 1.15 * 1.25 = 2.9 n steps, **at most 3 n**, if a
+measurement tells the better policy from the worse. Where it does not, because the two are closer than its noise, the
+better one has its next chance when the process has grown by `GROWTH`, with more episodes, and against new ones.
 A process that ends leaves all further steps to the other one. ``python -m benchmarks.anytime`` measures the factor.
 """
 
@@ -52,10 +59,12 @@ from curious_explorer.worlds.wrappers import WorldWrapper
 PLAIN, EXPLORE_FIRST = "plain", "explore first"
 GROWTH = 1.25
 """A process that learns is measured when it has used so many times the steps of its last measurement."""
-EVALUATION_SHARE = 0.03
-"""What such a measurement may cost, of all steps of the process."""
-LEAST_EPISODES, MOST_EPISODES = 50, 200
+EVALUATION_SHARE = 0.015
+"""What such a measurement may cost, of all steps of the process; so may what is handed out, measured again."""
+LEAST_EPISODES, MOST_EPISODES = 50, 2_000
 """Episodes of such a measurement; there is none for which fewer can be afforded."""
+ROUNDING = 1e-9
+"""Means that differ by less, relative to them, are the same; where returns do, nothing is left to luck."""
 LONG_VISITS = 3.0
 """No measurement of D_n begins with fewer steps left than so many times 1 / (1 - gamma) for each walk. By expectation
 walks take two: less than one to roll in by mu_{n-1}, one to walk. With 500 walks or more three are never taken."""
@@ -283,10 +292,12 @@ class InTurns:
         """Take note of what was measured; measure where it is time to, and hand out what is better."""
         measured = pause.measured or self._measure(process, policy)
         if measured is not None and measured.evaluation.episodes > 0:
-            process.measured_at = process.world.samples
             evaluation = measured.evaluation
             self._episode_steps = max(1.0, evaluation.samples / evaluation.episodes)
-            if self._evaluation is None or _surely(evaluation) > _surely(self._evaluation):
+            if self._looks_worse(evaluation):  # than what may have been lucky
+                self._measure_again(process, evaluation.episodes)
+            process.measured_at = process.world.samples
+            if not self._looks_worse(evaluation):
                 self._policy, self._evaluation = frozen(measured.policy), evaluation
                 self._winner = process.name
                 self._show()
@@ -294,18 +305,39 @@ class InTurns:
             self._policy = frozen(policy.copy())
             self._show()
 
+    def _looks_worse(self, evaluation: Evaluation) -> bool:
+        """Whether a policy was measured to be worth no more than what is handed out."""
+        if self._evaluation is None:
+            return False
+        return _surely(evaluation) <= _surely(self._evaluation) + ROUNDING * abs(self._evaluation.value)
+
     def _measure(self, process: _Process, policy: KnownPolicy) -> Measured | None:
-        used = process.world.samples
-        episodes = min(MOST_EPISODES, int(EVALUATION_SHARE * used / self._episode_steps))
-        waits = process.measured_at is not None and used < GROWTH * process.measured_at
-        if waits or episodes < LEAST_EPISODES or isinstance(policy, ObservationPolicy):
+        """Measure the policy that a process is learning, where it is time to."""
+        waits = process.measured_at is not None and process.world.samples < GROWTH * process.measured_at
+        if waits or isinstance(policy, ObservationPolicy):
             return None
         candidate: Floats = without_clearly_worse(policy)
+        evaluation = self._evaluate(process, candidate, MOST_EPISODES)
+        return None if evaluation is None else Measured(candidate, evaluation)
+
+    def _measure_again(self, process: _Process, episodes: int) -> None:
+        """Measure what is handed out by new episodes, as many as its challenger had: they have not chosen it."""
+        known = self._evaluation is None or self._evaluation.standard_error <= ROUNDING * abs(self._evaluation.value)
+        again = None if known else self._evaluate(process, self._policy, episodes)
+        if again is not None:
+            self._evaluation = again
+
+    def _evaluate(self, process: _Process, policy: KnownPolicy, most: int) -> Evaluation | None:
+        """What a policy is worth, by as many episodes as a process can afford; None where those are too few."""
+        assert not isinstance(policy, ObservationPolicy)
+        episodes = min(most, int(EVALUATION_SHARE * process.world.samples / self._episode_steps))
+        if episodes < LEAST_EPISODES:
+            return None
         try:
-            evaluation = measure_value(process.world, candidate, gamma=self._gamma, episodes=episodes)
+            evaluation = measure_value(process.world, policy, gamma=self._gamma, episodes=episodes)
         except _SamplesSpentError:
             return None
-        return Measured(candidate, evaluation)
+        return evaluation if evaluation.episodes == episodes else None  # cut short by the last of all samples
 
     def _show(self) -> None:
         numbers = {} if self._evaluation is None else {"value": self._evaluation.value}
