@@ -211,6 +211,11 @@ class LearningRun:
         return None if self.task.budget is None else self.task.budget - self.used
 
     @property
+    def left_for_batches(self) -> int | None:
+        """How many steps batches may still take; None if there is no limit."""
+        return self.left if self.last_batch_ends is None else max(self.last_batch_ends - self.used, 0)
+
+    @property
     def level(self) -> float:
         """How far starts have moved from the reward, where they do."""
         return self.world.starts.progress.level if isinstance(self.world, MovingStartsWorld) else 0.0
@@ -231,7 +236,7 @@ class LearningRun:
 
     def update(self, episodes: int, trace: float, step: Step) -> EpisodeStatistics | None:
         """Run a batch, take a step, and move the critic; returns the batch, or None where the budget is spent."""
-        left = self.left if self.last_batch_ends is None else max(self.last_batch_ends - self.used, 0)
+        left = self.left_for_batches
         if left == 0:
             return None
         batch = self.world.episodes(

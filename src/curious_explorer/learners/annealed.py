@@ -78,6 +78,9 @@ GAIN = 0.01
 LEAST_SCALE = 0.1
 """What values have to be known well for is what learning brought beside the first batch, or this share of the value,
 whichever is larger: a value of 0.98 of which 0.97 are the same for all policies is not known by two digits."""
+EPISODES_OF_ONE_STEP = int(GAIN**-2)
+"""With gamma 0 nothing is on its way back from elsewhere, and values that are known to this share of the deviation of a
+single return are known well enough, however small they are beside it."""
 LEAST_CYCLES = 2
 STEPS_FOR_PAIRS, STEPS_FOR_LENGTH = 200.0, 10.0
 """Learning takes at least 200 P**1.5 and 10 P L**2 steps, with P the pairs seen and L the length of an episode: a pair
@@ -194,7 +197,11 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
     if run.task.budget is None:
         run.last_batch_ends = max(MOST_STEPS - run.world.samples, LEAST_LIMIT)
     first = learning.begin()
-    while enough and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps):
+    while (
+        enough
+        and run.left_for_batches != 0
+        and not (idle and cycle >= LEAST_CYCLES and run.used >= learning.least_steps)
+    ):
         learning.begin_cycle()
         mean_return, error, enough = yield from _one_cycle(learning, run, 2 ** max(cycle - 1, 0))
         episodes = EVALUATION_EPISODES * 2 ** min(cycle, MOST_DOUBLINGS)
@@ -209,6 +216,7 @@ def learn_while_it_pays(optimizer: ActorCritic, run: LearningRun) -> Pieces[Opti
         best_return = max(best_return, mean_return)
         known = evaluation.standard_error <= GAIN * max(abs(value - first), LEAST_SCALE * abs(value))
         known = known and (value != 0.0 or best_return <= 0.0)  # what resets lead to can be had from the start
+        known = known or (run.task.gamma == 0.0 and evaluation.episodes >= EPISODES_OF_ONE_STEP)
         if value >= best.value:
             best_policy, best = policy, evaluation
         soften(run, STAGES[0] / run.world.num_actions)
