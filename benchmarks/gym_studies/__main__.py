@@ -2,11 +2,12 @@
 
 Every run is a file of JSON in ``--out``; the same command goes on where another stopped. ``--limit SECONDS`` stops all
 that is not finished by then and says how far it was. ``--table`` runs nothing and prints the tables of the docs from
-one or more folders. With ``--plan`` several grids are run in one go, in that order, as ARMS:TASKS:SEEDS[:SAMPLES]:
+one or more folders; ``--curves`` draws their picture, too. With ``--plan`` several grids are run in one go, in that
+order, as ARMS:TASKS:SEEDS[:SAMPLES]:
 
     python -m benchmarks.gym_studies --arms ours --tasks suite --seeds 5
     python -m benchmarks.gym_studies --plan ours:suite:0-2 plain,rnd:core:0-1 ours:KeyCorridorS6R3:0:1000000
-    python -m benchmarks.gym_studies --table results/gym_studies another/folder
+    python -m benchmarks.gym_studies --table results/gym_studies another/folder --curves curves.png
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.gym_studies.arms import ARMS
+from benchmarks.gym_studies.curves import draw_curves
 from benchmarks.gym_studies.runs import FINISHED, NOT_BEGUN, Job, Run, keep, make_run, read
 from benchmarks.gym_studies.tables import tables, told
 from benchmarks.gym_studies.tasks import GROUPS, TASKS
@@ -83,6 +85,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=available_cores(), help="processes, of one thread each")
     parser.add_argument("--out", type=Path, default=Path("results/gym_studies"))
     parser.add_argument("--table", nargs="*", type=Path, metavar="FOLDER", help="print the tables of folders alone")
+    parser.add_argument("--curves", type=Path, metavar="PNG", help="draw learning curves on the core tasks")
     given = parser.parse_args()
     if given.table is None:
         given.out.mkdir(parents=True, exist_ok=True)
@@ -93,7 +96,10 @@ def main() -> None:
         lines = [told(run) for run in unfinished if run["state"] != NOT_BEGUN]
         lines += [f"not begun: {number} runs of {words}" for words, number in waiting.items()]
         print("".join(f"- {line}\n" for line in lines))
-    print("\n".join(tables(read(given.table or [given.out]))))
+    runs = read(given.table or [given.out])
+    print("\n".join(tables(runs)))
+    if given.curves is not None:
+        print(f"\n{draw_curves(runs, given.curves)}")
 
 
 if __name__ == "__main__":

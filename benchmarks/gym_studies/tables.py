@@ -1,4 +1,4 @@
-"""The tables of docs/gymnasium-studies.md, as Markdown, from the runs that are there."""
+"""The tables of docs/gymnasium-studies.md, as Markdown, from the runs that are there; `curves` draws its picture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.gym_studies.arms import ARMS, BONUSES, CHANGED
 from benchmarks.gym_studies.runs import FAILED, FINISHED, STOPPED, Run
 from benchmarks.gym_studies.tasks import CHOSE_SETTINGS, TASKS
+from curious_explorer.arrays import Floats
 from curious_explorer.studies.statistics import improvement_interval, probability_of_improvement, step_values
 
 OURS, PLAIN = "ours", "plain"
@@ -16,6 +17,8 @@ RIVALS = (OURS, PLAIN, *BONUSES, "planning", "archive")
 PARTS = ("warm", "cold", "spread", *CHANGED)
 GRID = (10_000, 25_000, 50_000, 100_000, 200_000, 300_000)
 """Samples at which learning curves are shown."""
+HARD = 0.1
+"""A task is one that plain PPO does not learn if its runs come to less than this on average."""
 FEWEST_RUNS = 2
 """Of each arm, below which resampling says nothing about how far runs differ."""
 
@@ -119,29 +122,41 @@ def _arms(runs: Runs, among: Sequence[str]) -> Iterator[str]:
 def _improvement(runs: Runs) -> Iterator[str]:
     """How likely a run of ours takes fewer samples than one of another arm; never solved is more than all."""
     rivals = [arm for arm in runs.arms() if arm in RIVALS and arm != OURS]
-    yield "| ours against | tasks | runs of each | probability of fewer samples | 95% interval |"
-    yield "|---|---|---|---|---|"
+    yield "| ours against | tasks | runs of each | fewer in the median | probability of fewer samples | 95% interval |"
+    yield "|---|---|---|---|---|---|"
     for rival in rivals:
         both = [each for each in runs.problems if runs.of(each, OURS) and runs.of(each, rival)]
+        hard = [each for each in both if _is_hard(runs, each)]
         for problem in both:
             yield _compared(runs, rival, [problem], _label(problem))
         if len(both) > 1:
             yield _compared(runs, rival, both, f"all {len(both)}")
+        if 0 < len(hard) < len(both):
+            yield _compared(runs, rival, hard, f"the {len(hard)} on which plain PPO stays under {HARD:.0%}")
     yield ""
+
+
+def _is_hard(runs: Runs, problem: Problem) -> bool:
+    """Whether plain learning comes to next to nothing."""
+    found = runs.of(problem, PLAIN)
+    return bool(found) and float(np.mean([run["fraction"] for run in found])) < HARD
 
 
 def _compared(runs: Runs, rival: str, problems: list[Problem], label: str) -> str:
     ours, theirs = (_scores(runs, arm, problems) for arm in (OURS, rival))
+    medians = [[_median(runs.of(problem, arm)) for arm in (OURS, rival)] for problem in problems]
+    fewer = sum(first < second for first, second in medians)
     chance = probability_of_improvement(ours, theirs)
     shown = "too few runs"
     if min(len(ours), len(theirs)) >= FEWEST_RUNS:
         low, high = improvement_interval(ours, theirs)
         shown = f"{low:.2f} to {high:.2f}"
-    cells = (ARMS[rival], label, f"{len(ours)} and {len(theirs)}", f"{chance:.2f}", shown)
+    share = f"{fewer} of {len(problems)}"
+    cells = (ARMS[rival], label, f"{len(ours)} and {len(theirs)}", share, f"{chance:.2f}", shown)
     return f"| {' | '.join(cells)} |"
 
 
-def _scores(runs: Runs, arm: str, problems: list[Problem]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _scores(runs: Runs, arm: str, problems: list[Problem]) -> Floats:
     """Minus the samples until solved, shape (runs, problems): of each problem as many as there are of all."""
     rows = [[-_at(run) for run in runs.of(problem, arm)] for problem in problems]
     fewest = min(map(len, rows))
@@ -156,7 +171,7 @@ def _curves(runs: Runs) -> Iterator[str]:
         for arm in runs.arms():
             found = runs.of(problem, arm)
             if any(run["curve"] for run in found):
-                curves = np.mean([_on_grid(run) for run in found], axis=0)
+                curves = np.mean([worth_at(run, GRID) for run in found], axis=0)
                 shown = [
                     f"{worth:.2f}" if samples <= problem[1] else "" for samples, worth in zip(GRID, curves, strict=True)
                 ]
@@ -164,13 +179,13 @@ def _curves(runs: Runs) -> Iterator[str]:
     yield ""
 
 
-def _on_grid(run: Run) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The worth at the grid's samples: nothing before it was evaluated; what it ended with after its end.
+def worth_at(run: Run, grid: Sequence[int]) -> Floats:
+    """What a run has come to by these samples: nothing before it was evaluated; what it ended with after its end.
 
     A plan on counts has no curve: it is worth something when it is handed out.
     """
     samples, worth = zip((0, 0.0), *run["curve"], (run["samples"], run["fraction"]), strict=True)
-    return step_values(samples, worth, GRID)
+    return step_values(samples, worth, grid)
 
 
 def _costs(runs: Runs) -> Iterator[str]:
@@ -180,7 +195,7 @@ def _costs(runs: Runs) -> Iterator[str]:
     for problem in both:
         ours, plain = (runs.of(problem, arm) for arm in (OURS, PLAIN))
         if all(run["solved"] for run in plain):
-            medians = [float(np.median([_at(run) for run in found])) for found in (ours, plain)]
+            medians = [_median(found) for found in (ours, plain)]
             rows.append(f"| {_label(problem)} | {_until_solved(ours)} | {_until_solved(plain)} | {_ratio(*medians)} |")
     if rows:
         yield "| solved by plain PPO on every seed | ours | plain PPO | ratio of medians |"
@@ -196,14 +211,18 @@ def _at(run: Run) -> float:
     return float(run["solved_at"]) if run["solved"] else np.inf
 
 
+def _median(found: list[Run]) -> float:
+    """Samples until solved; the upper one of two in the middle, so that runs that are never solved need no mean."""
+    return float(np.percentile([_at(run) for run in found], 50, method="higher"))
+
+
 def _share(found: list[Run]) -> str:
     return f"{sum(run['solved'] for run in found)} of {len(found)}"
 
 
 def _until_solved(found: list[Run]) -> str:
     """The median samples until solved and their range, if the median run is solved."""
-    at = sorted(map(_at, found))
-    middle = float(np.percentile(at, 50, method="higher"))
+    at, middle = sorted(map(_at, found)), _median(found)
     if not np.isfinite(middle):
         return "not solved" if not np.isfinite(at[0]) else f"{at[0]:,.0f} at best"
     return _spread([each for each in at if np.isfinite(each)], middle)

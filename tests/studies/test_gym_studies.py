@@ -15,8 +15,9 @@ pytest.importorskip("minigrid", reason="the extra gym is not installed")
 from benchmarks.gym_studies import arms
 from benchmarks.gym_studies.__main__ import make_runs, planned
 from benchmarks.gym_studies.arms import ArchiveOfWays, solved_at
+from benchmarks.gym_studies.curves import draw_curves
 from benchmarks.gym_studies.runs import FAILED, FINISHED, NOT_BEGUN, STOPPED, Job, OutOfTime, keep, read, stopped_at
-from benchmarks.gym_studies.tables import tables
+from benchmarks.gym_studies.tables import tables, worth_at
 from benchmarks.gym_studies.tasks import CORE, SUITE, TASKS
 
 EASY = "crossroads-20"
@@ -88,9 +89,22 @@ def test_tables_say_who_takes_fewer_samples_and_who_never_gets_there():
     shown = lines_of(runs)
     assert "Solved on every seed: 1 of 1 tasks." in shown
     assert "| MultiRoom-N4 \\* | 3 of 3; 30,001 (30,000 to 30,002) | 0 of 3; not solved | 2 of 2;" in shown
-    assert "| plain PPO | MultiRoom-N4 \\* | 3 and 3 | 1.00 | 1.00 to 1.00 |" in shown
-    assert "| RND | MultiRoom-N4 \\* | 3 and 2 | 0.50 |" in shown
-    assert "| 3 and 1 | 1.00 | too few runs |" in lines_of(runs[:4])
+    assert "| plain PPO | MultiRoom-N4 \\* | 3 and 3 | 1 of 1 | 1.00 | 1.00 to 1.00 |" in shown
+    assert "| RND | MultiRoom-N4 \\* | 3 and 2 | 1 of 1 | 0.50 |" in shown
+    assert "| 3 and 1 | 1 of 1 | 1.00 | too few runs |" in lines_of(runs[:4])
+    assert "stays under" not in shown  # it does on all there are
+    easy = "UnlockPickup"
+    runs += [run_of("ours", 0, 50_000, easy), run_of("plain", 0, 40_000, easy), run_of("rnd", 0, None, easy)]
+    shown = lines_of(runs)
+    assert "| plain PPO | all 2 | 1 and 1 | 1 of 2 | 0.50 |" in shown
+    assert "| plain PPO | the 1 on which plain PPO stays under 10% | 3 and 3 | 1 of 1 | 1.00 | 1.00 to 1.00 |" in shown
+
+
+def test_a_curve_is_nothing_before_it_was_evaluated_and_stays_at_its_end(tmp_path):
+    run = run_of("ours", 0, 20_000, curve=[(20_000, 1.0), (30_000, 0.5)])
+    assert worth_at(run, [500, 20_000, 29_999, 30_000, 99_999, 100_000]).tolist() == [0.0, 1.0, 1.0, 0.5, 0.5, 1.0]
+    picture = draw_curves([run, run_of("plain", 0, None), run_of("rnd", 0, None, CORE[0])], tmp_path / "curves.png")
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 def test_grids_are_planned_in_words():
