@@ -20,12 +20,13 @@ import numpy as np
 from benchmarks.layouts import TASKS, TimeIsUpError, stopped_after
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.cloned_policy import ClonedPolicy
+from curious_explorer.gym.fixed_layout import FIRST_TEST
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.symbols import SymbolObservations, Symbols
 from curious_explorer.sb3.algorithms import algorithm_class, network_policy, private_randomness, quiet_logger
 from curious_explorer.sb3.network_view import NetworkView
 from curious_explorer.sb3.training_envs import BudgetSpent, Meter, MeteredEnv
-from curious_explorer.studies.unseen_layouts import FIRST_TEST, play_unseen, split_layouts
+from curious_explorer.studies.unseen_layouts import play_unseen, split_layouts
 
 ALGORITHMS = ("ppo", "rnd", "noveld")
 ENVIRONMENTS, ROLLOUT, LOOK = 16, 128, 2_000

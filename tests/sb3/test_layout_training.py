@@ -10,12 +10,18 @@ from layouts_helpers import Signposts
 from curious_explorer import GymWorld, HashedCells
 from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.explorers.many_layouts import ManyLayouts
+from curious_explorer.gym.fixed_layout import FIRST_TEST
 from curious_explorer.gym.layout_starts import LayoutStarts, LayoutStartsWrapper
+from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.sb3.label_cloning import Cloning
 from curious_explorer.sb3.layout_training import LayoutTraining, train_in_layouts
+from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
 from curious_explorer.studies.unseen_layouts import play_unseen
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+from curious_explorer.sb3.recurrent_actor import RecurrentActor, SeenAndDone  # noqa: E402
+
 make = functools.partial(Signposts, length=6, limit=20)
 
 
@@ -90,6 +96,69 @@ def test_learning_begins_with_what_was_cloned_and_counts_every_step(exploration)
         train_in_layouts(make, starts_of(exploration), LayoutTraining(samples=100, hidden=(16,)), cloned=cloned)
 
 
+@pytest.fixture(scope="module")
+def remembering(exploration):
+    cloning = RecurrentCloning(
+        width=32, memory=32, walks=32, kept=4, longest=12, batch=16, every=5, updates=60, updates_a_layout=0
+    )
+    return cloning.clone(exploration.labels, make().observation_space, range(3))
+
+
+def test_what_remembers_is_the_same_network_when_learning_by_reward(remembering):
+    env = SeenAndDone(make(), remembering.inputs)
+    learner = RecurrentActor(env.observation_space, env.action_space, lambda _: 1e-3, cloned=remembering)
+    back = learner.policy(remembering.inputs, remembering.choices)
+    bare, memory, same, action = make(), None, None, None
+    (seen, _), (observation, _) = env.reset(seed=4), bare.reset(seed=4)
+    held, first = (torch.zeros(1, 1, 32), torch.zeros(1, 1, 32)), torch.ones(1)
+    for _ in range(5):
+        likely, memory = remembering.look(memory, action, observation)
+        again, same = back.look(same, action, observation)
+        told, held = learner.get_distribution(torch.as_tensor(seen)[None], held, first)
+        first = torch.zeros(1)
+        assert np.allclose(likely, again, atol=1e-5)
+        assert np.allclose(likely, told.distribution.probs.detach().numpy()[0], atol=1e-5)
+        action = int(np.argmax(likely))
+        seen, observation = env.step(action)[0], bare.step(action)[0]
+
+
+def test_what_remembers_goes_on_remembering_and_learns_in_new_layouts(exploration, remembering):
+    starts = LayoutStarts.of(exploration, new=0.5)
+    trained = train_in_layouts(
+        make, starts, LayoutTraining(samples=2_500, num_envs=4, rollout=32, critic_share=0.2), cloned=remembering
+    )
+    assert trained.samples == 2_500
+    assert isinstance(trained.policy, RecurrentPolicy)
+    before, after = (
+        play_unseen(make, policy, range(100, 160), explored=range(6)) for policy in (remembering, trained.policy)
+    )
+    assert after.solved > before.solved
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_critic_that_knows_nothing_moves_no_actor(exploration, remembering, recurrent):
+    cloned = remembering
+    if not recurrent:
+        cloned = Cloning(hidden=(16,), most_updates=10).clone(exploration.labels, make().observation_space, range(3))
+    settings = LayoutTraining(samples=140, num_envs=2, rollout=64, hidden=(16,), critic_share=0.0)
+    policy = train_in_layouts(make, LayoutStarts.of(exploration, new=1.0), settings, cloned=cloned).policy
+    if recurrent:
+        assert np.array_equal(policy.weights["recall"], cloned.weights["recall"])
+    else:
+        assert np.array_equal(policy.network.layers[0].weight, cloned.network.layers[0].weight)
+
+
+def test_some_episodes_begin_in_new_layouts_at_their_own_start(exploration):
+    env = LayoutStartsWrapper(make(), LayoutStarts.of(exploration, new=0.5))
+    begun = [env.reset(seed=5 if episode == 0 else None)[1] for episode in range(40)]
+    new = [info for info in begun if info["layout"] not in range(6)]
+    assert 10 < len(new) < 30
+    assert all(info["roll_in_steps"] == 0 and info["layout"] < FIRST_TEST for info in new)
+    assert len({info["layout"] for info in new}) == len(new)
+    with pytest.raises(ValueError, match="expected a share"):
+        LayoutStarts.of(exploration, new=1.5)
+
+
 @pytest.mark.slow
 def test_learning_across_layouts_solves_others():
     world = GymWorld(make, cells=HashedCells(200), layouts=range(12))
@@ -106,5 +175,5 @@ def test_a_network_can_remember(exploration):
     assert trained.samples == 600
     assert play_unseen(make, trained.policy, range(100, 110), explored=range(6)).tested == 10
     cloned = Cloning(hidden=(16,), most_updates=10).clone(exploration.labels, make().observation_space, range(3))
-    with pytest.raises(ValueError, match="whose layers are others"):
+    with pytest.raises(ValueError, match="without memory, whose layers are others"):
         train_in_layouts(make, starts_of(exploration), settings, cloned=cloned)

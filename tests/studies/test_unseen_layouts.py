@@ -8,7 +8,8 @@ from gym_helpers import Fixed
 from layouts_helpers import Signposts
 from scipy.stats import binom
 
-from curious_explorer.studies.unseen_layouts import FIRST_TEST, check_apart, play_unseen, split_layouts
+from curious_explorer.gym.fixed_layout import FIRST_TEST
+from curious_explorer.studies.unseen_layouts import check_apart, play_unseen, split_layouts
 
 reads = Fixed(lambda seen: int(seen[1]))
 

@@ -10,6 +10,9 @@ import numpy as np
 from curious_explorer.gym.cells import Env
 from curious_explorer.validation import check_seed
 
+FIRST_TEST = 1 << 30
+"""Layouts for exploring and learning have seeds below; seeds from here on are for tests."""
+
 
 class FixedLayout(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """An environment whose every reset draws what the first one drew; its later random numbers go on as they were.

@@ -5,6 +5,9 @@ is drawn by what is learned there: by how much its standing (how far its starts 
 its own start succeed) has changed lately, and by how far it is from never and from always. A layout in which nothing
 changes keeps a small share, so that what is forgotten is noticed.
 
+Some episodes may begin in new layouts, at the start that the environment gives, so that what is learned is not about
+those explored alone. That takes no exploring, and teaches a policy that already succeeds now and then.
+
 Everything is reached by restart and step: a layout by its seed, a start in it by going there.
 """
 
@@ -20,8 +23,8 @@ from curious_explorer.arrays import Floats
 from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.fixed_layout import FixedLayout
-from curious_explorer.gym.restart_wrapper import RollInWrapper
+from curious_explorer.gym.fixed_layout import FIRST_TEST, FixedLayout
+from curious_explorer.gym.restart_wrapper import ROLL_IN_STEPS, RollInWrapper
 from curious_explorer.resets.moving_starts import MovingStarts, StartsProgress
 
 LEAST_WEIGHT = 0.05
@@ -42,19 +45,22 @@ class LayoutStarts:
 
     Args:
         layouts: the starts of each, by the layout's seed.
+        new: the share of episodes that begin in a layout that is drawn from all seeds below `FIRST_TEST`.
     """
 
-    def __init__(self, layouts: Mapping[int, StartsIn]) -> None:
+    def __init__(self, layouts: Mapping[int, StartsIn], *, new: float = 0.0) -> None:
+        if not 0.0 <= new <= 1.0:
+            raise ValueError(f"new is {new!r}, expected a share of the episodes, from 0 to 1")
         if not layouts:
             raise ValueError("there are no layouts to start in: no reward was seen in any of those explored")
-        self.layouts = dict(layouts)
+        self.layouts, self.new = dict(layouts), new
         self.seeds = list(self.layouts)
         self._place = {seed: place for place, seed in enumerate(self.seeds)}
         self._fast = np.array([standing(starts.moving.progress) for starts in self.layouts.values()])
         self._slow = self._fast.copy()
 
     @staticmethod
-    def of(exploration: LayoutExploration, *, gamma: float | None = None) -> LayoutStarts:
+    def of(exploration: LayoutExploration, *, gamma: float | None = None, new: float = 0.0) -> LayoutStarts:
         """Starts in all explored layouts in which a reward was seen."""
         found = {}
         for each in exploration.found:
@@ -66,7 +72,7 @@ class LayoutStarts:
                 raise ValueError(f"the states of layout {each.layout} were not met in the order of their numbers")
             moving = MovingStarts(counts.model.counted(), gamma=exploration.gamma if gamma is None else gamma)
             found[each.layout] = StartsIn(moving, Discretisation.from_stored(counts.discretisation))
-        return LayoutStarts(found)
+        return LayoutStarts(found, new=new)
 
     def weights(self) -> Floats:
         """How much each layout weighs, in the order of `seeds`."""
@@ -115,11 +121,17 @@ class LayoutStartsWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._members: dict[int, RollInWrapper] = {}
         self._random = np.random.default_rng()
         self._layout: int | None = None
+        self._begun = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode in one of the layouts."""
         if seed is not None:
             self._random = np.random.default_rng(seed)
+        self._begun = True
+        if self.starts.new and self._random.random() < self.starts.new:
+            self._layout, drawn = None, int(self._random.integers(FIRST_TEST))
+            observation, info = self.env.reset(seed=drawn, options=options)
+            return observation, {**info, "layout": drawn, ROLL_IN_STEPS: 0}
         layout = self._layout = self.starts.draw(self._random.random())
         member = self._members.get(layout)
         first = member is None
@@ -127,14 +139,16 @@ class LayoutStartsWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
             inside = self.starts.layouts[layout]
             member = RollInWrapper(FixedLayout(self.env, layout), inside.moving, inside.discretisation)
             self._members[layout] = member
-        drawn = int(self._random.integers(1 << 31)) if first or seed is not None else None
-        observation, info = member.reset(seed=drawn, options=options)
+        own = int(self._random.integers(1 << 31)) if first or seed is not None else None
+        observation, info = member.reset(seed=own, options=options)
         return observation, {**info, "layout": layout}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take one action."""
-        if self._layout is None:
+        if not self._begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
+        if self._layout is None:
+            return self.env.step(action)
         observation, reward, terminated, truncated, info = self._members[self._layout].step(action)
         if terminated or truncated:
             self.starts.ended(self._layout)

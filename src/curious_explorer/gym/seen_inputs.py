@@ -75,6 +75,10 @@ class SeenInputs:
         assert self.scale is not None
         return self.scale.apply(self._numbers.rows(observations)).astype(np.float32)
 
+    def rows(self, observations: Sequence[Any]) -> Singles:
+        """What the network sees, with one-hot vectors written out, shape (N, width)."""
+        return self.given(observations) if self.symbols is None else self.symbols.rows(observations)
+
     def through(self, table: Singles, observation: Any) -> Singles:
         """One observation's product with a table of shape (width, outputs)."""
         given = self.given([observation])[0]

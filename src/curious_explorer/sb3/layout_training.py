@@ -2,8 +2,8 @@
 
 The actor begins with the cloned network's weights, and only the critic learns at first, since one that knows nothing
 would unlearn what was cloned. Then PPO goes on as usual. Every step of the environments is a sample, those of roll-ins
-too. With ``recurrent`` the network remembers the episode (sb3-contrib's RecurrentPPO), for views that do not show
-enough; it begins from nothing, because its unit is an LSTM, and what `recurrent_cloning` clones has another.
+too. Where a network that remembers was cloned, sb3-contrib's RecurrentPPO goes on with it (see `recurrent_actor`); with
+``recurrent`` that of sb3-contrib itself, an LSTM, begins from nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from curious_explorer.gym.cells import Env
 from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.layout_starts import LayoutStarts, LayoutStartsWrapper
+from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.gym.symbols import SymbolObservations
 from curious_explorer.optional_packages import require
 from curious_explorer.sb3.algorithms import network_policy, private_randomness
@@ -41,7 +42,7 @@ class LayoutTraining:
     rollout: int = 128
     """Steps of each environment between two updates."""
     critic_share: float = 0.1
-    """In this share of the samples only the critic learns, where the actor was cloned."""
+    """In this share of the samples only the critic learns, where the actor was cloned; in one rollout at least."""
     learning_rate: float = 3e-4
     entropy: float = 0.01
     gamma: float = 0.99
@@ -73,7 +74,7 @@ def train_in_layouts(
     starts: LayoutStarts,
     settings: LayoutTraining,
     *,
-    cloned: ClonedPolicy | None = None,
+    cloned: ClonedPolicy | RecurrentPolicy | None = None,
     watch: Callable[[int, float], None] | None = None,
 ) -> LayoutTrained:
     """Learn by PPO from starts in many layouts.
@@ -82,34 +83,43 @@ def train_in_layouts(
         make: makes the environment that was explored.
         starts: where episodes begin; they move as this learns.
         settings: how to learn.
-        cloned: the policy to begin with; its symbols are what the network sees. None: from nothing.
+        cloned: the policy to begin with, which says what the network sees; one that remembers goes on remembering.
+            None: from nothing.
         watch: called with the samples so far and the standing, after every rollout.
     """
-    if settings.recurrent and cloned is not None:
+    if settings.recurrent and isinstance(cloned, ClonedPolicy):
         raise ValueError(
-            "RecurrentPPO's network cannot begin with what was cloned, whose layers are others; give one of both"
+            "a recurrent network cannot begin with what was cloned without memory, whose layers are others; clone by "
+            "RecurrentCloning, or leave one of both out"
         )
     meter = Meter(settings.samples)
-    symbols = None if cloned is None else cloned.symbols
+    remembers = cloned if isinstance(cloned, RecurrentPolicy) else None
+    symbols = cloned.symbols if isinstance(cloned, ClonedPolicy) else None
     choices = None if cloned is None else cloned.choices
 
     def one() -> Env:
         env: Env = LayoutStartsWrapper(MeteredEnv(make(), meter), starts)
         env = CheckedEnv(env) if symbols is None else CheckedEnv(SymbolObservations(env, symbols))
         env = env if choices is None else _Choices(env, choices)
+        if remembers is not None:
+            from curious_explorer.sb3.recurrent_actor import SeenAndDone
+
+            env = SeenAndDone(env, remembers.inputs)
         return NetworkView(env)
 
     vector = require("stable_baselines3.common.vec_env", "sb3").DummyVecEnv([one] * settings.num_envs)
     with private_randomness(settings.seed, threads=1):
-        model = _model(vector, settings)
-        if cloned is not None:
+        model = _model(vector, settings, remembers)
+        if isinstance(cloned, ClonedPolicy):
             _begin_with(model, cloned)
-        callback = _callback(meter, starts, settings, cloned is not None, watch)
+        callback = _callback(meter, starts, settings, cloned, watch)
         with contextlib.suppress(BudgetSpent):
             model.learn(2 * settings.samples, callback=callback)
     steps = int(model.num_timesteps)
     policy: ObservationPolicy
-    if settings.recurrent:
+    if remembers is not None:
+        policy = model.policy.policy(remembers.inputs, remembers.choices)
+    elif settings.recurrent:
         bare = make()
         policy = RememberingPolicy(model, SpaceView(bare.observation_space, bare.action_space))
     else:
@@ -119,7 +129,7 @@ def train_in_layouts(
     return LayoutTrained(policy, meter.taken, steps, starts.standing)
 
 
-def _model(vector: Any, settings: LayoutTraining) -> Any:
+def _model(vector: Any, settings: LayoutTraining, remembers: RecurrentPolicy | None) -> Any:
     import torch
 
     common = {
@@ -132,6 +142,11 @@ def _model(vector: Any, settings: LayoutTraining) -> Any:
         "seed": settings.seed % 2**31,
         "device": "cpu",
     }
+    if remembers is not None:
+        from curious_explorer.sb3.recurrent_actor import RecurrentActor
+
+        learner = require("sb3_contrib", "sb3").RecurrentPPO
+        return learner(RecurrentActor, vector, policy_kwargs={"cloned": remembers}, **common)
     shape: dict[str, Any] = {"net_arch": list(settings.hidden), "activation_fn": torch.nn.ReLU}
     if settings.recurrent:
         shape["features_extractor_class"] = _flatten()
@@ -172,7 +187,7 @@ def _callback(
     meter: Meter,
     starts: LayoutStarts,
     settings: LayoutTraining,
-    warm: bool,
+    cloned: ClonedPolicy | RecurrentPolicy | None,
     watch: Callable[[int, float], None] | None,
 ) -> Any:
     """Tells how learning goes, and lets the actor learn when the critic has had its share."""
@@ -181,16 +196,21 @@ def _callback(
     class Progress(base):  # type: ignore[misc]
         def _on_training_start(self) -> None:
             policy = self.model.policy
-            self._actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
-            self._hold(warm)
+            if isinstance(cloned, RecurrentPolicy):
+                self._actor = policy.actor()
+            else:
+                self._actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
+            self._hold(cloned is not None)
 
         def _hold(self, held: bool) -> None:
             for weight in self._actor:
                 weight.requires_grad_(not held)
 
-        def _on_rollout_end(self) -> None:
-            if meter.taken >= settings.critic_share * settings.samples:
+        def _on_rollout_start(self) -> None:
+            if 0 < meter.taken >= settings.critic_share * settings.samples:
                 self._hold(False)
+
+        def _on_rollout_end(self) -> None:
             if watch is not None:
                 watch(meter.taken, starts.standing)
 

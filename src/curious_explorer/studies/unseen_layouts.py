@@ -20,13 +20,14 @@ from scipy.stats import binomtest
 
 from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.gym.cells import Env
+from curious_explorer.gym.fixed_layout import FIRST_TEST
 from curious_explorer.gym.gym_world import check_layouts
 from curious_explorer.studies.executors import Executor, Inline
 from curious_explorer.validation import check_count, check_seed
 from curious_explorer.worlds.policies import ObservationPolicy
 
-FIRST_TEST, END_OF_TESTS = 1 << 30, 1 << 31
-"""Test layouts that are drawn here have seeds from the first to before the second."""
+END_OF_TESTS = 1 << 31
+"""Test layouts that are drawn here have seeds from `FIRST_TEST` to before this."""
 LEAST_TESTS = 500
 MOST_STEPS = 10_000
 """Where an environment has no time limit, an episode that is longer has failed."""
