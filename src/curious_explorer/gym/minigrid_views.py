@@ -1,18 +1,22 @@
 """MiniGrid's observations, drawn faster: four fifths of what one of its steps costs is the agent's view.
 
 MiniGrid cuts the view out of its grid, turns it by copying it up to four times and marks what can be seen, all cell by
-cell in Python. Here the cells of the view are looked up once, in the order in which they lie after turning, and what
-can be seen is marked by a compiled function. The observations are the same: `tests/gym/test_minigrid_views.py` compares
-them. A step then takes a third of the time.
+cell in Python. Here the cells of the view are picked out at once, in the order in which they lie after turning; which
+they are is kept for every place and direction. What can be seen is marked by a compiled function. The observations are
+the same: `tests/gym/test_minigrid_views.py` compares them. A step then takes between a quarter and a fifth of the time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import gymnasium
 import numpy as np
 from minigrid.core.constants import OBJECT_TO_IDX
+from minigrid.core.world_object import Wall
 from minigrid.minigrid_env import MiniGridEnv
 from numpy.typing import NDArray
 
@@ -20,9 +24,11 @@ from curious_explorer.arrays import Mask
 from curious_explorer.compile import compiled
 from curious_explorer.gym.cells import Env
 
-_EMPTY, _WALL = (OBJECT_TO_IDX["empty"], 0, 0), (OBJECT_TO_IDX["wall"], 5, 0)
-
-
+_NOTHING = (OBJECT_TO_IDX["empty"], 0, 0)
+_OUTSIDE = Wall()
+"""What lies around a grid."""
+_EMPTY, _WALL = bytes(_NOTHING), bytes(_OUTSIDE.encode())
+Picker = Callable[[list[Any]], tuple[Any, ...]]
 _DRAWING = ("gen_obs", "gen_obs_grid", "get_view_exts")
 """What a MiniGrid draws its observations by."""
 
@@ -51,38 +57,42 @@ class FastViews(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCon
         bare: Any = env.unwrapped
         if not hasattr(bare, "gen_obs") or not hasattr(bare, "agent_view_size"):
             raise ValueError(f"env is {env}, expected a MiniGrid")
-        self._places = _places_in_view(bare.agent_view_size)
         bare.gen_obs = self._look
 
     def _look(self) -> dict[str, Any]:
         """What the agent sees, in place of MiniGrid's ``gen_obs``."""
         bare: Any = self.unwrapped
-        size, cells = bare.agent_view_size, bare.grid.grid
-        width, height = bare.grid.width, bare.grid.height
+        size, grid = bare.agent_view_size, bare.grid
         left, top, _, _ = bare.get_view_exts()
-        codes, opaque = [], []
-        for across, down in self._places[bare.agent_dir]:
-            x, y = left + across, top + down
-            if not (0 <= x < width and 0 <= y < height):
-                codes.append(_WALL)
-                opaque.append(True)
-                continue
-            thing = cells[y * width + x]
-            if thing is None:
-                codes.append(_EMPTY)
-                opaque.append(False)
-            else:
-                codes.append(_WALL if thing.type == "wall" and thing.color == "grey" else thing.encode())
-                opaque.append(not thing.see_behind())
-        own = (size // 2) * size + size - 1
-        image = np.array(codes, dtype=np.uint8).reshape(size, size, 3)
-        if not bare.see_through_walls:
-            seen = visible(np.array(opaque).reshape(size, size))
-            image *= seen[:, :, None]
-        image.reshape(-1, 3)[own] = _EMPTY if bare.carrying is None else bare.carrying.encode()
+        pick = _picker(size, bare.agent_dir, left, top, grid.width, grid.height)
+        things = pick([*grid.grid, _OUTSIDE])
+        codes = [_EMPTY if thing is None else _code(thing) for thing in things]
+        image = np.frombuffer(b"".join(codes), dtype=np.uint8).reshape(size, size, 3)
+        if bare.see_through_walls:
+            image = image.copy()
+        else:
+            opaque = bytes([thing is not None and not thing.see_behind() for thing in things])
+            image = image * visible(np.frombuffer(opaque, dtype=np.bool_).reshape(size, size))[:, :, None]
+        image[size // 2, size - 1] = _NOTHING if bare.carrying is None else bare.carrying.encode()
         return {"image": image, "direction": bare.agent_dir, "mission": bare.mission}
 
 
+def _code(thing: Any) -> bytes:
+    """MiniGrid's numbers of a thing; most are walls."""
+    return _WALL if thing.type == "wall" and thing.color == "grey" else bytes(thing.encode())
+
+
+@lru_cache(maxsize=20_000)
+def _picker(size: int, direction: int, left: int, top: int, width: int, height: int) -> Picker:
+    """What picks the cells of a view out of those of a grid, column by column, and of one more that lies outside."""
+    places = []
+    for across, down in _places_in_view(size)[direction]:
+        x, y = left + across, top + down
+        places.append(y * width + x if 0 <= x < width and 0 <= y < height else width * height)
+    return itemgetter(*places)
+
+
+@lru_cache(maxsize=100)
 def _places_in_view(size: int) -> list[list[tuple[int, int]]]:
     """For each direction, from which place of the cut-out each place of the view comes, column by column."""
     here = np.stack(np.meshgrid(np.arange(size), np.arange(size), indexing="ij"), axis=-1)  # [across, down]

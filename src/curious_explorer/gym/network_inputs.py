@@ -146,5 +146,5 @@ class _PartRows:
         if len(self._places):
             numbers = (numbers[:, :, None] // self._places % BASE).reshape(len(given), -1)
         rows = np.zeros((len(given), self.width))
-        np.put_along_axis(rows, numbers + self._offsets, 1.0, axis=1)
+        rows[np.arange(len(rows))[:, None], numbers + self._offsets] = 1.0
         return rows
