@@ -319,7 +319,7 @@ def test_a_safetensors_file_of_somebody_else_is_refused():
 def test_observations_and_actions_that_no_network_can_handle_are_refused():
     with pytest.raises(ObservationError, match="TransformObservation"):
         num_inputs(spaces.Dict({"a": spaces.Text(3)}))
-    with pytest.raises(ActionError, match="RescaleAction"):
+    with pytest.raises(ActionError, match="FlatActions"):
         num_outputs(spaces.Box(-np.inf, np.inf, (2,)))
     network = example(spaces.Discrete(3))
     with pytest.raises(ObservationError, match="4 numbers"):
