@@ -18,7 +18,7 @@ from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
-from curious_explorer.storage import read_plain
+from curious_explorer.storage import CHECKSUM, read_plain
 from curious_explorer.studies import layouts_study
 from curious_explorer.studies.comparison_study import load_results
 from curious_explorer.studies.exploration_study import open_explored
@@ -29,10 +29,27 @@ from curious_explorer.studies.reproduction import RUNS
 from curious_explorer.studies.solve_files import solve_folder
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_settings import SolveSettings
+from curious_explorer.studies.solve_training import restore_log
+from curious_explorer.studies.solving import read_solved
+from curious_explorer.studies.solving_layouts import layouts_summary
+from curious_explorer.studies.task_look import RewardLog, TaskLook
 
 SIGNPOSTS = spaces.Dict({"colours": spaces.Box(0, 3, (2, 2), np.uint8), "side": spaces.Discrete(2)})
 """What the cloned policy and the labels of layouts see."""
 EXPERIMENT = Experiment("dcl", 2, "trpo")
+LOOK = TaskLook(
+    steps=200,
+    episodes=9,
+    time_limit=100,
+    longest=100,
+    threshold=None,
+    layouts_change=False,
+    price=0.0,
+    often=0.01,
+    best_return=1.0,
+    spread=0.1,
+    positive=True,
+)
 
 
 def solve_run(folder: Path) -> SolveRun:
@@ -129,6 +146,21 @@ def _solved(folder: Path) -> Any:
     return settings, run.stages, run.used, agent.table, agent.discretisation.description()  # type: ignore[attr-defined]
 
 
+def _finished(folder: Path) -> Any:
+    """What a run of `solve` came to, and what one of its trainings has met."""
+    met = RewardLog(LOOK)
+    restore_log(met, folder, "plain")
+    return read_solved(solve_run(folder)).summary, met.state()
+
+
+def _layouts_summary(folder: Path) -> Any:
+    """What a run over many layouts came to, and how far it stands."""
+    told = layouts_summary(folder)
+    if told is not None:
+        told = {name: value for name, value in told.items() if name not in ("format", "version", CHECKSUM)}
+    return told, layouts_study.where_it_stands(folder)
+
+
 Errors = type[Exception] | tuple[type[Exception], ...]
 LOADERS: dict[str, tuple[Callable[[Path], Any], Errors]] = {
     "mdp-json": (_mdp("mdp.json"), MDPFileError),
@@ -150,6 +182,8 @@ LOADERS: dict[str, tuple[Callable[[Path], Any], Errors]] = {
     "training": (_training, CheckpointError),
     "trained": (_trained, CheckpointError),
     "solved": (_solved, (StudyError, CheckpointError)),
+    "finished": (_finished, (StudyError, CheckpointError)),
+    "layouts-summary": (_layouts_summary, StudyError),
 }
 """How each is read, and the error that it may raise; a folder with others in it may raise theirs, which name them."""
 BY_NAME = ("mdp-json", "mdp-npz", "mdp-mapped", "network-policy", "labels")

@@ -34,16 +34,26 @@ from curious_explorer.gym.recurrent_policy import WEIGHTS, RecurrentPolicy
 from curious_explorer.gym.seen_inputs import SeenInputs
 from curious_explorer.gym.symbols import Symbols
 from curious_explorer.storage import write_json
-from curious_explorer.studies import comparison_study, exploration_study, layouts_study
+from curious_explorer.studies import comparison_study, exploration_study, layouts_study, solving_layouts
 from curious_explorer.studies.comparison_run import Comparison
 from curious_explorer.studies.comparison_study import compare
 from curious_explorer.studies.exploration_study import ExploreSettings, explore_into
 from curious_explorer.studies.paper_experiments import Study
 from curious_explorer.studies.reproduction import run_study
-from curious_explorer.studies.solve_files import AGENT, AGENT_FILE, keep, solve_folder
+from curious_explorer.studies.solve_files import (
+    AGENT,
+    AGENT_FILE,
+    LOG,
+    SUMMARY,
+    SUMMARY_FILE,
+    keep,
+    solve_folder,
+)
 from curious_explorer.studies.solve_settings import SolveSettings
 from curious_explorer.studies.task_comparison import TaskComparison
 
+FINISHED = ("finished", "layouts-summary")
+"""Of these the summary is read, too."""
 READ_BY_NOBODY = ("figures", "report.html", "summary.json", "results.csv", "times.csv", "visited.pdf", "visited.png")
 """What a run leaves for people, and is not read again."""
 
@@ -84,7 +94,8 @@ def write_samples(folder: Path, *, seed: int = 0, as_far_as_can_be: bool = False
             print(f"left out: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         for made in READ_BY_NOBODY:
-            _remove(folder / name / made)
+            if made != SUMMARY_FILE or name not in FINISHED:
+                _remove(folder / name / made)
 
 
 def _remove(path: Path) -> None:
@@ -252,6 +263,33 @@ def _write_solved(folder: Path, seed: int) -> None:
         keep(folder, AGENT_FILE, AGENT, "agent", {"kind": "plan", "folder": "exploration"})
 
 
+def _write_finished(folder: Path, seed: int) -> None:
+    """What a run of `solve` came to, and what one of its trainings has met."""
+    settings = SolveSettings(environment="FrozenLake-v1", samples=5_000, seed=seed)
+    with solve_folder(folder).claim(asdict(settings)):
+        keep(folder, "plain_rewards.json", LOG, "log", {"steps": 96 + seed, "first": 40, "best": 1.0, "told": [0, 1]})
+        summary: dict[str, Any] = {"environment": "FrozenLake-v1", "seed": seed, "success": 0.7, "success_return": 0.5}
+        summary |= {"return_mean": 0.7, "return_best_seen": 1.0, "samples": 4_900 + seed, "evaluation_samples": 2_000}
+        summary |= {"explored": 1_200, "first_reward": None, "cells": {"met": 16, "are": "numbers"}}
+        agent = {"kind": "plan", "folder": "exploration"}
+        summary |= {"settings": {"asked": asdict(settings), "layout": None, "agent": agent}, "verdict": "Not solved."}
+        write_json(folder / SUMMARY_FILE, SUMMARY, summary)
+
+
+def _write_layouts_summary(folder: Path, seed: int) -> None:
+    """What a run over many layouts came to, and how far its last stage stands."""
+    study = layouts_study.study_folder(folder)
+    with study.claim({"seed": seed}):
+        (folder / "0003").mkdir()
+        standing = {"layouts": 3, "found": 2, "done": 2, "samples": 900 + seed, "seconds": 1.5}
+        write_json(folder / "0003" / "standing.json", layouts_study.STANDING, standing | {"settings": study.digest()})
+        summary: dict[str, Any] = {"environment": "FrozenLake-v1", "success": 0.8, "interval": [0.66, 0.9]}
+        summary |= {"tested": 50, "layouts": 3, "found": 2, "set_aside": 1, "failed": 0, "report": "3 layouts"}
+        summary |= {"repeatable": True, "tests_failed": [7], "samples": 900 + seed, "evaluation_samples": 4_000}
+        summary |= {"labels": 6, "settings": {"seed": seed}, "verdict": "0.8 of 50 layouts never seen are solved"}
+        write_json(folder / SUMMARY_FILE, solving_layouts.SUMMARY, summary)
+
+
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "mdp-json": _write_json,
     "mdp-npz": _write_arrays,
@@ -272,6 +310,8 @@ WRITERS: dict[str, Callable[[Path, int], None]] = {
     "training": _write_training,
     "trained": _write_training,
     "solved": _write_solved,
+    "finished": _write_finished,
+    "layouts-summary": _write_layouts_summary,
 }
 """By the names of `benchmarks.fuzz_files.LOADERS`."""
 

@@ -248,6 +248,14 @@ def check_size(header: Mapping[str, Any], key: str, *, least: int = 1) -> int:
     return value
 
 
+def check_types(content: Mapping[str, Any], expected: Mapping[str, tuple[type, ...]]) -> None:
+    """Refuse entries that are not there, or of other types than these; a truth value is no number."""
+    for name, types in expected.items():
+        if type(content.get(name)) not in types:
+            words = " or ".join(each.__name__ for each in types)
+            raise ValueError(f"{name} is {content.get(name)!r:.200}, expected {words}")
+
+
 # JSON --------------------------------------------------------------------------------------------------------------
 
 DEEPEST = 50

@@ -9,7 +9,7 @@ pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed"
 from benchmarks.fuzz import FINDINGS, as_json, corpus, from_json, numbered, read_all
 from benchmarks.fuzz_inputs import Format, Input, formats
 
-INPUTS, SEED = 760, 20
+INPUTS, SEED = 840, 20
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,8 @@ def test_files_of_another_run_are_not_read_as_part_of_this_one(known: dict[str, 
     outcomes = {(given.format, given.file): outcome for given, outcome, _ in read_all(inputs, known)}
     assert [place for place, outcome in outcomes.items() if outcome in FINDINGS] == []
     assert outcomes["solved", "stages.json"] == outcomes["rounds", "round-0001.npz"] == "refused"
+    assert outcomes["finished", "summary.json"] == outcomes["finished", "plain_rewards.json"] == "refused"
+    assert outcomes["layouts-summary", "summary.json"] == "refused"
 
 
 def test_what_was_found_stays_found(known: dict[str, Format]) -> None:

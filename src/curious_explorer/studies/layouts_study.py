@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -34,7 +35,16 @@ from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, check_inside, check_size, read_json, read_plain, reading, write_json
+from curious_explorer.storage import (
+    Format,
+    check_inside,
+    check_size,
+    check_types,
+    read_json,
+    read_plain,
+    reading,
+    write_json,
+)
 from curious_explorer.studies.executors import Executor, Inline, kept
 from curious_explorer.studies.runner import finite_number
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS, LayoutSplit, play_unseen, split_layouts
@@ -43,10 +53,11 @@ from curious_explorer.validation import check_count, check_gamma, check_seed
 STUDY = Format("curious-explorer/layouts-study", 1)
 EXPLORED = Format("curious-explorer/layouts-explored", 2, oldest=1)
 TESTED = Format("curious-explorer/layouts-tested", 2, oldest=1)
-STANDING = Format("curious-explorer/layouts-standing", 1)
+STANDING = Format("curious-explorer/layouts-standing", 2, oldest=1)
 _EXPLORED_KEYS = {"layouts", "samples", "found", "set_aside", "failed", "labels", "first_rewards", "report", "seconds"}
 _TESTED_KEYS = {"solved", "tested", "low", "high", "steps", "failed", "seconds"}
-_STANDING_KEYS = {"layouts", "found", "done", "samples", "seconds"}
+_STANDING_TYPES: dict[str, tuple[type, ...]] = dict.fromkeys(("layouts", "found", "done", "samples"), (int,))
+_STANDING_TYPES |= {"seconds": (int, float)}
 _EXPLORED_KEYS |= {"repeatable"}
 _SINCE = {"settings": 2, "labels_digest": 2, "repeatable": 2}
 """Of which study a file is, and by which labels it was made; version 1 does not say."""
@@ -217,14 +228,14 @@ class LayoutsStudy:
         teacher = self._teacher(earlier) if self.lessons else None
         explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=run.executor)
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
-        looked = world.samples
+        looked, own = world.samples, {"settings": run.study.digest()}
 
         def tell(found: list[Found]) -> None:
             paid = sum(each.first_reward is not None for each in found)
             done = sum(each.finished or each.error is not None for each in found)
             samples, seconds = looked + sum(each.samples for each in found), time.process_time() - began
             numbers = {"layouts": len(found), "found": paid, "done": done, "samples": samples, "seconds": seconds}
-            write_json(folder / "standing.json", STANDING, numbers)
+            write_json(folder / "standing.json", STANDING, numbers | own)
             run.progress(samples, f"{paid} of {len(found)} layouts paid, {done} done")
 
         exploration = explorer.explore(world, gamma=self.gamma, samples=left, known=known, tell=tell)
@@ -337,9 +348,14 @@ def where_it_stands(folder: str | Path) -> str:
         return f"after the stage of {int(last.name)} layouts"
     if (last / "explored.json").is_file():
         return f"in cloning or testing after {int(last.name)} layouts"
-    if not (last / "standing.json").is_file():
+    if not os.path.lexists(last / "standing.json"):
         return f"at the beginning of the stage of {int(last.name)} layouts"
-    now = _read(last / "standing.json", STANDING, _STANDING_KEYS)
+    path = last / "standing.json"
+    with reading(path, StudyError, advice=f"delete the folder {last.name} and run the same again"):
+        now = read_json(path, STANDING, {*_STANDING_TYPES, "settings"}, since=_SINCE)
+        check_types(now, _STANDING_TYPES)
+        if "settings" in now:
+            study_folder(Path(folder)).check_digest(now["settings"])
     return (
         f"in exploring for the stage of {int(last.name)} layouts: of the {now['layouts']} that it adds {now['found']} "
         f"had paid and {now['done']} were done, with {now['samples']:,} samples"
@@ -348,11 +364,6 @@ def where_it_stands(folder: str | Path) -> str:
 
 def _policy_in(folder: Path, space: Any) -> RecurrentPolicy | None:
     return RecurrentPolicy.load(folder, space) if folder.is_dir() else None
-
-
-def _read(path: Path, kind: Format, keys: set[str]) -> dict[str, Any]:
-    with reading(path, StudyError, advice=f"delete the folder {path.parent.name} and run the same again"):
-        return read_json(path, kind, keys)
 
 
 def _summary(exploration: LayoutExploration, samples: int, seconds: float) -> dict[str, Any]:

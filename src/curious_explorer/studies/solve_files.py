@@ -16,7 +16,7 @@ from curious_explorer.gym.agents import Agent
 from curious_explorer.gym.memory import check_memory
 from curious_explorer.sb3.training import load_trained
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format, check_inside, read_json, reading, write_json
+from curious_explorer.storage import Format, check_inside, check_types, read_json, reading, write_json
 from curious_explorer.studies.solve_plan import CountsPlan
 
 SOLVE, SUMMARY = Format("curious-explorer/solve", 1), Format("curious-explorer/solve-summary", 1)
@@ -83,12 +83,10 @@ def chosen_agent(folder: Path) -> dict[str, Any]:
     found = kept(folder, AGENT_FILE, AGENT, "agent")
     if found is None:
         raise CheckpointError(f"{folder} holds a run of solve that has chosen no agent yet; the same command goes on")
-    expected: dict[str, type] = {"kind": str, "folder": str}
+    expected: dict[str, tuple[type, ...]] = {"kind": (str,), "folder": (str,)}
     if found.get("kind") != "plan":
-        expected |= {"which": str, "deterministic": bool}
-    if not all(isinstance(found.get(name), kind) for name, kind in expected.items()):
-        words = f"its agent is {found!r:.200}, expected {', '.join(expected)}"
-        raise CheckpointError(f"{folder / AGENT_FILE} cannot be read: {words}; do the run again in another folder")
+        expected |= {"which": (str,), "deterministic": (bool,)}
     with reading(folder / AGENT_FILE, CheckpointError, "an agent of this run", "do it again elsewhere"):
+        check_types(found, expected)
         check_inside(folder / found["folder"], folder)
     return found

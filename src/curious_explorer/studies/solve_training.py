@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events, part_of
+from curious_explorer.errors import CheckpointError
 from curious_explorer.gym.network_inputs import is_picture, parts_of
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
+from curious_explorer.storage import reading
 from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN, keep, kept
 from curious_explorer.studies.solve_measuring import STAGE_OF
 from curious_explorer.studies.solve_plan import discount_for
@@ -29,6 +31,18 @@ MOST_UPDATES = 15_000
 """Of SAC; each takes as long as ten or twenty steps of a small environment."""
 
 
+def restore_log(log: RewardLog, folder: Path, name: str) -> None:
+    """Have a log know what a training of a run had met when it was evaluated last, if it ever was."""
+    met = kept(folder, _rewards_file(name), LOG, "log")
+    if met is not None:
+        with reading(folder / _rewards_file(name), CheckpointError, "the rewards that a training has met"):
+            log.restore(met)
+
+
+def _rewards_file(name: str) -> str:
+    return f"{name}_rewards.json"
+
+
 def train_for(
     run: SolveRun,
     name: str,
@@ -42,11 +56,9 @@ def train_for(
     settings = training_settings(run, name, look, most)
     stage = "learning" if name == LEARNING else "plain learning"
     used = run.used - int(run.stages.get(STAGE_OF[name], {}).get("samples", 0))
-    said, noted = "no evaluation yet", f"{name}_rewards.json"
+    said, noted = "no evaluation yet", _rewards_file(name)
     if log is not None and (run.folder / name / CHECKPOINT_FILE).is_file():
-        met = kept(run.folder, noted, LOG, "log")
-        if met is not None:
-            log.restore(met)
+        restore_log(log, run.folder, name)
 
     def show(event: Event) -> None:
         nonlocal said

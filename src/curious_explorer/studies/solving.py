@@ -44,7 +44,7 @@ from curious_explorer.gym.network_policy import num_outputs
 from curious_explorer.gym.time_limits import time_limit_of
 from curious_explorer.optional_packages import require
 from curious_explorer.sb3.algorithms import check_actions
-from curious_explorer.storage import read_json, reading
+from curious_explorer.storage import check_types, read_json, reading
 from curious_explorer.studies.solve_choice import choose, evaluate
 from curious_explorer.studies.solve_files import (
     EXPLORATION,
@@ -58,7 +58,7 @@ from curious_explorer.studies.solve_halving import share_out
 from curious_explorer.studies.solve_run import Progress, SolveRun
 from curious_explorer.studies.solve_settings import LEAST_SAMPLES, SolveSettings
 from curious_explorer.studies.solve_stages import explore, look_at, try_plainly
-from curious_explorer.studies.solving_words import SUMMARY_KEYS
+from curious_explorer.studies.solving_words import SUMMARY_TYPES
 from curious_explorer.studies.task_look import LEAST_LONGEST
 
 __all__ = ["LEAST_SAMPLES", "Progress", "SolveSettings", "Solved", "default_folder", "solve_task"]
@@ -165,7 +165,7 @@ def _solve(run: SolveRun) -> Solved:
     if run.read_stages():
         if (folder / SUMMARY_FILE).is_file():
             run.tell(f"{folder} holds this run already, finished.")
-            return _solved(run)
+            return read_solved(run)
         run.tell(f"Going on in {folder} after: {', '.join(run.stages)}.")
     look = look_at(run)
     if not try_plainly(run, look):
@@ -173,14 +173,18 @@ def _solve(run: SolveRun) -> Solved:
         share_out(run, look)
     choose(run, look)
     evaluate(run, look)
-    return _solved(run)
+    return read_solved(run)
 
 
-def _solved(run: SolveRun) -> Solved:
+def read_solved(run: SolveRun) -> Solved:
+    """What a run that has come to its end came to."""
     path = run.folder / SUMMARY_FILE
     with reading(path, CheckpointError, "the summary of a run of solve", "delete it, and it is written again"):
-        summary = read_json(path, SUMMARY, SUMMARY_KEYS)
-    return Solved(run.folder, {name: summary[name] for name in summary if name in SUMMARY_KEYS}, run.stages)
+        summary = read_json(path, SUMMARY, set(SUMMARY_TYPES))
+        check_types(summary, SUMMARY_TYPES)
+        if summary["settings"].get("asked") != solve_folder(run.folder).settings():
+            raise ValueError("it was made with other settings than the run has")
+    return Solved(run.folder, {name: summary[name] for name in summary if name in SUMMARY_TYPES}, run.stages)
 
 
 def _check(settings: SolveSettings) -> None:

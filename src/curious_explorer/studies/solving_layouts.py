@@ -7,6 +7,7 @@ one stage, and ``summary.json`` beside it; `load_policy` and ``play`` take it. N
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,23 @@ from curious_explorer.gym.agents import Agent, RememberingAgent
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.optional_packages import require
-from curious_explorer.storage import Format, read_json, reading, write_json
+from curious_explorer.storage import Format, check_types, read_json, reading, write_json
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.layouts_study import LayoutsStudy, Stage
+from curious_explorer.studies.layouts_study import LayoutsStudy, Stage, study_folder
 from curious_explorer.studies.unseen_layouts import LEAST_TESTS
 from curious_explorer.validation import check_count, check_seed
 
 SUMMARY = Format("curious-explorer/layouts-summary", 1)
 SUMMARY_FILE = "summary.json"
-_SUMMARY_KEYS = {"environment", "success", "interval", "tested", "layouts", "found", "samples", "evaluation_samples"}
-_SUMMARY_KEYS |= {"labels", "settings", "verdict", "set_aside", "failed", "tests_failed", "report", "repeatable"}
+_SUMMARY_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("environment", "report", "verdict"), (str,)),
+    **dict.fromkeys(("tested", "layouts", "found", "samples", "evaluation_samples", "labels"), (int,)),
+    **dict.fromkeys(("set_aside", "failed"), (int,)),
+    **dict.fromkeys(("interval", "tests_failed"), (list,)),
+    "success": (int, float),
+    "repeatable": (bool,),
+    "settings": (dict,),
+}
 LEAST_SHARE = 50
 """Samples for each layout below which nothing can be explored."""
 
@@ -133,10 +141,14 @@ def _few(layouts: Sequence[int]) -> str:
 def layouts_summary(folder: Path) -> dict[str, Any] | None:
     """What a run has left in its folder; None if that is of another kind."""
     path = folder / SUMMARY_FILE
-    if not path.is_file() or not (folder / "study.json").is_file():
+    if not all(map(os.path.lexists, (path, folder / "study.json"))):
         return None
     with reading(path, StudyError, "a summary of layouts", "run the same command again"):
-        return read_json(path, SUMMARY, _SUMMARY_KEYS)
+        summary = read_json(path, SUMMARY, set(_SUMMARY_TYPES))
+        check_types(summary, _SUMMARY_TYPES)
+        if summary["settings"] != study_folder(folder).settings():
+            raise ValueError("it was made with other settings than the study has")
+        return summary
 
 
 def layouts_agent(folder: Path, *, deterministic: bool | None, seed: int) -> Agent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
 from curious_explorer.gym.agents import Played
@@ -10,21 +11,22 @@ from curious_explorer.studies.solve_files import PLAIN
 from curious_explorer.studies.solve_settings import SolveSettings
 from curious_explorer.studies.task_look import TaskLook
 
-SUMMARY_KEYS = {
-    "environment",
-    "seed",
-    "success",
-    "success_return",
-    "return_mean",
-    "return_best_seen",
-    "samples",
-    "evaluation_samples",
-    "explored",
-    "first_reward",
-    "cells",
-    "settings",
-    "verdict",
+SUMMARY_TYPES: dict[str, tuple[type, ...]] = {
+    "environment": (str,),
+    "seed": (int,),
+    "success": (int, float),
+    "success_return": (int, float),
+    "return_mean": (int, float),
+    "return_best_seen": (int, float),
+    "samples": (int,),
+    "evaluation_samples": (int,),
+    "explored": (int, NoneType),
+    "first_reward": (int, NoneType),
+    "cells": (dict, NoneType),
+    "settings": (dict,),
+    "verdict": (str,),
 }
+"""What a summary says, and as what."""
 SOLVED, PARTLY = 0.9, 0.1
 """From which share of successful episodes on a task counts as solved; below the second, as not learned."""
 

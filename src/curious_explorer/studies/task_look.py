@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,7 @@ from curious_explorer.gym.cells import Env
 from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.network_inputs import parts_of
 from curious_explorer.gym.time_limits import time_limit_of
+from curious_explorer.storage import check_types
 
 OFTEN = 0.05
 """Where so large a share of steps pays something else than its action usually does, there is a reward nearly
@@ -174,7 +176,8 @@ class RewardLog:
         return {"steps": self.steps, "first": self.first, "best": self.best, "told": [int(each) for each in self.told]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Know what `state` said."""
+        """Know what `state` said; a ``ValueError`` says what cannot be."""
+        check_types(state, {"steps": (int,), "first": (int, NoneType), "best": (int, float, NoneType), "told": (list,)})
         self.steps, self.first, self.best = state["steps"], state["first"], state["best"]
         self.told = [bool(each) for each in state["told"]]
 
