@@ -15,13 +15,12 @@ import warnings
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from benchmarks.layouts import TASKS, TimeIsUpError, stopped_after
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.cloned_policy import ClonedPolicy
-from curious_explorer.gym.fixed_layout import FIRST_TEST
 from curious_explorer.gym.make_env import make_by_id
+from curious_explorer.gym.new_layouts import NewLayouts
 from curious_explorer.gym.symbols import SymbolObservations, Symbols
 from curious_explorer.sb3.algorithms import algorithm_class, network_policy, private_randomness, quiet_logger
 from curious_explorer.sb3.network_view import NetworkView
@@ -34,22 +33,22 @@ ACTIONS = 6
 """All but the one that does nothing."""
 
 
-class NewLayouts(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A new layout for every episode, drawn from those that are for learning; the first so many actions."""
+class FirstActions(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment with the first so many of its actions."""
 
-    def __init__(self, env: Env, seed: int) -> None:
+    def __init__(self, env: Env) -> None:
         super().__init__(env)
-        self._random = np.random.default_rng(seed)
         self.action_space = gymnasium.spaces.Discrete(ACTIONS)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin an episode."""
-        return self.env.reset(seed=int(self._random.integers(FIRST_TEST)), options=options)
+
+def make_new(identifier: str, seed: int, meter: Meter) -> Env:
+    """An environment with a new layout for every episode, drawn from those that are for learning."""
+    return MeteredEnv(NewLayouts(FirstActions(make_by_id(identifier)), seed), meter)
 
 
 def look(identifier: str, seed: int, meter: Meter) -> Symbols:
     """The symbols that random actions meet; the steps are counted."""
-    env = MeteredEnv(NewLayouts(make_by_id(identifier), seed), meter)
+    env = make_new(identifier, seed, meter)
     env.action_space.seed(seed)
     seen = [env.reset()[0]]
     for _ in range(LOOK):
@@ -71,8 +70,7 @@ def run(task: str, algorithm: str, seed: int, tests_at: list[int], tests: int) -
     split = split_layouts(1, tests, seed=seed)
 
     def one(number: int) -> Env:
-        env = MeteredEnv(NewLayouts(make_by_id(identifier), seed * 1_000 + number + 1), meter)
-        return NetworkView(SymbolObservations(env, symbols))
+        return NetworkView(SymbolObservations(make_new(identifier, seed * 1_000 + number + 1, meter), symbols))
 
     def tell(model: Any) -> None:
         network = network_policy(model.policy, model.observation_space, model.action_space)

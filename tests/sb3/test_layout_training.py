@@ -8,10 +8,12 @@ from gym_helpers import Counting
 from layouts_helpers import Signposts
 
 from curious_explorer import GymWorld, HashedCells
+from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.explorers.many_layouts import ManyLayouts
 from curious_explorer.gym.fixed_layout import FIRST_TEST
 from curious_explorer.gym.layout_starts import LayoutStarts, LayoutStartsWrapper
+from curious_explorer.gym.new_layouts import NewLayouts
 from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.sb3.label_cloning import Cloning
 from curious_explorer.sb3.layout_training import LayoutTraining, train_in_layouts
@@ -157,6 +159,23 @@ def test_some_episodes_begin_in_new_layouts_at_their_own_start(exploration):
     assert len({info["layout"] for info in new}) == len(new)
     with pytest.raises(ValueError, match="expected a share"):
         LayoutStarts.of(exploration, new=1.5)
+
+
+def test_new_layouts_that_raise_are_named_and_the_rest_goes_on(exploration):
+    first = [LayoutStartsWrapper(make(), LayoutStarts.of(exploration, new=1.0)).reset(seed=5)[1]["layout"]]
+    starts = LayoutStarts.of(exploration, new=1.0)
+    env = LayoutStartsWrapper(make(broken=first), starts)
+    assert env.reset(seed=5)[1]["layout"] not in first
+    assert list(starts.failed) == first
+    env = NewLayouts(make(), seed=5)
+    begun, _ = env.reset()
+    env.env.step = lambda action: 1 / 0
+    seen, reward, terminated, truncated, _ = env.step(0)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert np.array_equal(seen, begun)
+    assert len(env.failed) == 1
+    with pytest.raises(EnvironmentFailureError, match="20 layouts one after the other"):
+        NewLayouts(make(broken=range(FIRST_TEST))).reset()
 
 
 @pytest.mark.slow

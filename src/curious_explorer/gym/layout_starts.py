@@ -23,7 +23,8 @@ from curious_explorer.arrays import Floats
 from curious_explorer.explorers.layout_exploration import LayoutExploration
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
-from curious_explorer.gym.fixed_layout import FIRST_TEST, FixedLayout
+from curious_explorer.gym.fixed_layout import FixedLayout
+from curious_explorer.gym.new_layouts import NewLayouts
 from curious_explorer.gym.restart_wrapper import ROLL_IN_STEPS, RollInWrapper
 from curious_explorer.resets.moving_starts import MovingStarts, StartsProgress
 
@@ -45,7 +46,7 @@ class LayoutStarts:
 
     Args:
         layouts: the starts of each, by the layout's seed.
-        new: the share of episodes that begin in a layout that is drawn from all seeds below `FIRST_TEST`.
+        new: the share of episodes that begin in a layout that is drawn anew, see `NewLayouts`.
     """
 
     def __init__(self, layouts: Mapping[int, StartsIn], *, new: float = 0.0) -> None:
@@ -54,6 +55,8 @@ class LayoutStarts:
         if not layouts:
             raise ValueError("there are no layouts to start in: no reward was seen in any of those explored")
         self.layouts, self.new = dict(layouts), new
+        self.failed: dict[int, str] = {}
+        """What the environment raised in new layouts, by their seeds; they were left."""
         self.seeds = list(self.layouts)
         self._place = {seed: place for place, seed in enumerate(self.seeds)}
         self._fast = np.array([standing(starts.moving.progress) for starts in self.layouts.values()])
@@ -121,7 +124,7 @@ class LayoutStartsWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._members: dict[int, RollInWrapper] = {}
         self._random = np.random.default_rng()
         self._layout: int | None = None
-        self._begun = False
+        self._new, self._begun = NewLayouts(env), False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode in one of the layouts."""
@@ -129,9 +132,10 @@ class LayoutStartsWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._random = np.random.default_rng(seed)
         self._begun = True
         if self.starts.new and self._random.random() < self.starts.new:
-            self._layout, drawn = None, int(self._random.integers(FIRST_TEST))
-            observation, info = self.env.reset(seed=drawn, options=options)
-            return observation, {**info, "layout": drawn, ROLL_IN_STEPS: 0}
+            self._layout = None
+            observation, info = self._new.reset(seed=int(self._random.integers(1 << 31)), options=options)
+            self.starts.failed |= self._new.failed
+            return observation, {**info, ROLL_IN_STEPS: 0}
         layout = self._layout = self.starts.draw(self._random.random())
         member = self._members.get(layout)
         first = member is None
@@ -148,7 +152,7 @@ class LayoutStartsWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not self._begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         if self._layout is None:
-            return self.env.step(action)
+            return self._new.step(action)
         observation, reward, terminated, truncated, info = self._members[self._layout].step(action)
         if terminated or truncated:
             self.starts.ended(self._layout)

@@ -67,6 +67,8 @@ class LayoutTrained(NamedTuple):
     """Those of them that were not of roll-ins."""
     standing: float
     """How far the layouts trained in are learned, from 0 to 1; see `LayoutStarts.standing`."""
+    failed: dict[int, str]
+    """What the environment raised in new layouts, by their seeds."""
 
 
 def train_in_layouts(
@@ -126,7 +128,7 @@ def train_in_layouts(
         space = vector.observation_space
         network = network_policy(model.policy, space, vector.action_space)
         policy = ClonedPolicy(network, symbols, list(range(vector.action_space.n)) if choices is None else choices)
-    return LayoutTrained(policy, meter.taken, steps, starts.standing)
+    return LayoutTrained(policy, meter.taken, steps, starts.standing, dict(starts.failed))
 
 
 def _model(vector: Any, settings: LayoutTraining, remembers: RecurrentPolicy | None) -> Any:
