@@ -54,11 +54,10 @@ class NewLayouts(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take one action."""
         try:
-            self._seen, *rest = self.env.step(action)
+            self._seen, reward, terminated, truncated, info = self.env.step(action)
         except gymnasium.error.ResetNeeded:
             raise
         except Exception as error:
             self.failed[self._layout] = str(error)
             return self._seen, 0.0, False, True, {}
-        reward, terminated, truncated, info = rest
         return self._seen, reward, terminated, truncated, info
