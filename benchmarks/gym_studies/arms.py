@@ -43,6 +43,7 @@ from curious_explorer.resets.moving_starts import MovingStarts, StartSettings
 from curious_explorer.sb3.training import Evaluated, Until, load_progress, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.studies import solve_choice
+from curious_explorer.studies.solve_measuring import COUNTING
 from curious_explorer.studies.task_methods import points_of
 
 ARMS = {
@@ -96,23 +97,36 @@ def run_ours(task: Task, seed: int, samples: int, folder: Path, note: Note) -> R
             task.environment, samples=samples, seed=seed, out=folder, progress=lambda now: note(now.samples)
         )
     summary, stages = solved.summary, solved.stages
-    agent, evaluations = stages["choose"]["agent"], list[Evaluated]()
-    stage, elsewhere = {"plain": "plain", "learning": "learn"}.get(agent.get("folder", "")), summary["samples"]
-    if stage is not None:
-        saved = load_progress(folder / agent["folder"])
-        assert saved is not None
-        evaluations = saved[1]
-        elsewhere -= stages[stage]["samples"] + stages["choose"]["samples"]
+    agent = stages["choose"]["agent"]
     return {
         "return": summary["return_mean"],
         "samples": summary["samples"],
-        "curve": points_of(evaluations, elsewhere),
+        "curve": curve_of(stages, summary["samples"], folder),
         "agent": agent.get("folder", agent["kind"]),
         "stages": {name: int(kept["samples"]) for name, kept in stages.items() if "samples" in kept},
         "first_reward": summary["first_reward"],
         "explored": summary["explored"],
         "verdict": summary["verdict"],
     }
+
+
+def curve_of(stages: dict[str, Any], samples: int, folder: Path) -> list[tuple[int, float]]:
+    """What the agent that is handed out was worth on the way, by all samples that the run had taken by then.
+
+    At most: what other stages took before and after an evaluation is not told apart, but for choosing in the end.
+    """
+    agent = stages["choose"]["agent"]
+    samples -= stages["choose"]["samples"]
+    stage = {"plain": "plain", "learning": "learn"}.get(agent.get("folder", ""))
+    if stage is not None:
+        saved = load_progress(folder / agent["folder"])
+        assert saved is not None
+        return points_of(saved[1], samples - stages[stage]["samples"])
+    measured: list[list[float]] = stages.get("measure", {}).get(COUNTING, [])
+    samples -= stages["explore"]["samples"]
+    if len(measured) == 1:  # at the end of exploring, before anything was learned from it
+        samples -= stages.get("learn", {"samples": 0})["samples"]
+    return [(samples + int(taken), worth) for taken, worth, _ in measured]
 
 
 def run_ppo(algorithm: str, task: Task, seed: int, samples: int, folder: Path, note: Note) -> Run:

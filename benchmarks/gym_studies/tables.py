@@ -182,7 +182,7 @@ def _curves(runs: Runs) -> Iterator[str]:
 def worth_at(run: Run, grid: Sequence[int]) -> Floats:
     """What a run has come to by these samples: nothing before it was evaluated; what it ended with after its end.
 
-    A plan on counts has no curve: it is worth something when it is handed out.
+    The arms that learn nothing have no curve: what they hand out is worth something at their end.
     """
     samples, worth = zip((0, 0.0), *run["curve"], (run["samples"], run["fraction"]), strict=True)
     return step_values(samples, worth, grid)

@@ -107,6 +107,17 @@ def test_a_curve_is_nothing_before_it_was_evaluated_and_stays_at_its_end(tmp_pat
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+def test_a_plan_that_is_handed_out_was_worth_something_when_it_was_measured(tmp_path):
+    """Samples of learning come after it, unless exploring went on."""
+    kept = {"look": 10, "plain": 20, "explore": 100, "measure": 5, "learn": 200, "choose": 30}
+    stages = {name: {"samples": samples} for name, samples in kept.items()}
+    stages["choose"]["agent"] = {"kind": "plan", "folder": "exploration"}
+    stages["measure"]["counting"] = [[100, 0.9, 3]]
+    assert arms.curve_of(stages, sum(kept.values()), tmp_path) == [(135, 0.9)]
+    stages["measure"]["counting"] = [[60, 0.5, 3], [100, 0.9, 3]]
+    assert arms.curve_of(stages, sum(kept.values()), tmp_path) == [(295, 0.5), (335, 0.9)]
+
+
 def test_grids_are_planned_in_words():
     jobs = planned("ours,rnd:core:0-1")
     assert len(jobs) == 2 * 2 * len(CORE)
