@@ -35,6 +35,8 @@ KINDS = ("killed", "failed", "torn", "unsynced")
 WRITING = os.O_WRONLY | os.O_RDWR
 STARTS_A_CLUSTER = tuple(name for name in COMMANDS if name.endswith("ray"))
 """What is connected to a cluster cannot be forked, so a process that forks must never have run these itself."""
+TELL = 5
+"""After so many crashes it says how far it is."""
 DONE, STOPPED, REFUSED = 0, 77, 78
 """Exit codes of the process: to its end; stopped by us; ended by an error of its own, as a full disk makes it."""
 
@@ -198,6 +200,8 @@ def crash_everywhere(
     for tried, (kind, at) in enumerate(points):
         if time.monotonic() - began > seconds:
             return tried, wrong
+        if tried and tried % TELL == 0:
+            print(f"  {tried} of {len(points)} tried, {len(wrong)} wrong", file=sys.stderr, flush=True)
         folder = place / f"{kind}-{at}"
         in_process(command, folder, at, kind)
         code, _, raised = in_process(command, folder)
