@@ -24,10 +24,11 @@ bench: setup  ## one table: ours against what a user would pick instead
 bounds: setup  ## the tests with every index of compiled code checked; slow
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.bounds_cache $(BIN)/python -m pytest -m "not slow"
 
-trust: setup  ## a million damaged files, commands stopped at every file operation and at random, odd calls, a soak; hours
+trust: setup  ## a million damaged files, commands stopped at every file operation, at random and by each other, odd calls, a soak; hours
 	$(BIN)/python -m benchmarks.fuzz --inputs 1000000
 	$(BIN)/python -m benchmarks.crashes
 	$(BIN)/python -m benchmarks.random_kills
+	$(BIN)/python -m benchmarks.two_writers
 	$(BIN)/python -m benchmarks.odd_calls
 	$(BIN)/python -m benchmarks.soak
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from file_helpers import change_json, change_settings
 
+from benchmarks.two_writers import GOOD, races
 from curious_explorer import TRPO, ResetModel, TabularWorld, explore
 from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CheckpointError, ResetModelError
@@ -47,6 +48,10 @@ def test_a_reader_finds_one_model_or_the_other_while_two_writers_replace_it(tmp_
     assert loads > 10
     assert len(list(tmp_path.iterdir())) == 2  # no tables of another are left, and none are missing
     assert len(ResetModel.load(tmp_path).policies) == 2
+
+
+def test_of_two_processes_that_begin_at_once_one_is_refused(tmp_path: Path) -> None:
+    assert races("explore, steps", 4) == {GOOD: 4}
 
 
 def test_rounds_of_other_settings_are_refused(tmp_path: Path) -> None:
