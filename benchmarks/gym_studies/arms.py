@@ -124,8 +124,9 @@ def curve_of(stages: dict[str, Any], samples: int, folder: Path) -> list[tuple[i
         return points_of(saved[1], samples - stages[stage]["samples"])
     measured: list[list[float]] = stages.get("measure", {}).get(COUNTING, [])
     samples -= stages["explore"]["samples"]
-    if len(measured) == 1:  # at the end of exploring, before anything was learned from it
-        samples -= stages.get("learn", {"samples": 0})["samples"]
+    if len(measured) == 1:  # at the end of exploring, before anything else went on
+        plain = stages["plain"]
+        samples -= stages.get("learn", {"samples": 0})["samples"] + plain["samples"] - plain["trial"]
     return [(samples + int(taken), worth) for taken, worth, _ in measured]
 
 

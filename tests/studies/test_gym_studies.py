@@ -108,14 +108,15 @@ def test_a_curve_is_nothing_before_it_was_evaluated_and_stays_at_its_end(tmp_pat
 
 
 def test_a_plan_that_is_handed_out_was_worth_something_when_it_was_measured(tmp_path):
-    """Samples of learning come after it, unless exploring went on."""
-    kept = {"look": 10, "plain": 20, "explore": 100, "measure": 5, "learn": 200, "choose": 30}
+    """Samples of learning come after it, but for the trial of plain learning, unless exploring went on."""
+    kept = {"look": 10, "plain": 50, "explore": 100, "measure": 5, "learn": 200, "choose": 30}
     stages = {name: {"samples": samples} for name, samples in kept.items()}
     stages["choose"]["agent"] = {"kind": "plan", "folder": "exploration"}
+    stages["plain"]["trial"] = 20
     stages["measure"]["counting"] = [[100, 0.9, 3]]
     assert arms.curve_of(stages, sum(kept.values()), tmp_path) == [(135, 0.9)]
     stages["measure"]["counting"] = [[60, 0.5, 3], [100, 0.9, 3]]
-    assert arms.curve_of(stages, sum(kept.values()), tmp_path) == [(295, 0.5), (335, 0.9)]
+    assert arms.curve_of(stages, sum(kept.values()), tmp_path) == [(325, 0.5), (365, 0.9)]
 
 
 def test_grids_are_planned_in_words():
