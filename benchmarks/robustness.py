@@ -41,6 +41,7 @@ CHOSEN_ON = (
     *("decoys/8", "toll-grid/8", "pits/10", "mines/8", "flags/4", "momentum/15", "hanoi/3", "gambler/20"),
     *("inventory/10", "dense/30", "one-reward/100", "out-of-reach/50", "bandit/10", "handful/2", "0.001*dcl/10"),
     *("corridor/40@0.99", "slippery-grid/8@0.9", "sea/15@0.99", "lake/6", "lake/8", "lake/10", "four-rooms/5"),
+    "windy-grid/3",
 )
 """Problems of many kinds, made to find what fails."""
 HELD_OUT = (
@@ -57,8 +58,10 @@ UNSEEN = ("windy-sea/20", "chain/10", "tree/8", "FrozenLake-v1", "maze/10", "bil
 FRESH = (
     *("trapdoors/30", "two-goals/25@0.99", "climb/25@0.99", "aliases/15@0.9", "sticky/30@0.99", "fuel/6"),
     *("patrol/15@0.99", "layers/50", "sliding/3", "ice-maze/12@0.99", "shifts/4@0.9"),
+    *("two-goals/40@0.99", "climb/60@0.99", "trapdoors/100@0.99", "ice-maze/20@0.99", "corridor/200@0.99"),
+    *("slippery-grid/30@0.99", "garnet/1000"),
 )
-"""Made last, of kinds that no setting had met (`benchmarks.fresh_problems`)."""
+"""Made last (`benchmarks.fresh_problems`), and some that are larger: nothing was chosen by them."""
 LISTS = {
     "suite": SUITE,
     "unseen": UNSEEN,
