@@ -21,7 +21,7 @@ from curious_explorer.gym.recurrent_policy import RecurrentPolicy
 from curious_explorer.storage import CHECKSUM, read_plain
 from curious_explorer.studies import layouts_study
 from curious_explorer.studies.comparison_study import load_results
-from curious_explorer.studies.exploration_study import open_explored
+from curious_explorer.studies.explored_runs import open_explored
 from curious_explorer.studies.paper_experiments import Experiment
 from curious_explorer.studies.paper_run import load_run
 from curious_explorer.studies.playing import load_policy

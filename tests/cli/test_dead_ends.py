@@ -105,6 +105,30 @@ def test_a_finished_exploration_says_so_and_goes_on_with_more_samples(tmp_path):
     assert "1,200 samples" in call(*LAKE, 600, *out), "what was taken stays"
 
 
+def test_more_samples_of_cells_that_were_chosen_are_used_to_the_last(tmp_path):
+    car = ["explore", "MountainCar-v0", "--out", tmp_path / "run", "--samples"]
+    assert "1,500 samples" in call(*car, 1500)
+    assert "4,000 samples" in call(*car, 4000), "the look takes as many steps as before"
+    assert "finished before" in call(*car, 4000)
+    settings = json.loads((tmp_path / "run" / "environment.json").read_text())["settings"]
+    assert settings["look"] == 300
+
+
+def test_a_cell_function_that_made_nothing_is_refused(tmp_path):
+    car = tmp_path / "car"
+    call("explore", "dcl/2", "--out", tmp_path / "lock")
+    call("explore", "MountainCar-v0", "--samples", 300, "--cells", "4x4", "--out", car)
+    for words, what in (
+        (["certify", tmp_path / "lock"], "states of a table"),
+        (["certify", car], "cells of the kind grid"),
+        (["train", "MountainCar-v0", "--reset-model", car, "--out", tmp_path / "trained"], "cells of the kind grid"),
+    ):
+        if words[0] == "train":
+            pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
+        with pytest.raises(ValueError, match=f"cell_function is os:getpid, but the run has {what}"):
+            call(*words, "--cell-function", "os:getpid")
+
+
 def test_certify_names_options_that_work(tmp_path):
     call(*LAKE, 600, "--out", tmp_path / "run")
     output = " ".join(call("certify", tmp_path / "run", "--walks", "200").split())

@@ -1,77 +1,48 @@
-"""Every command that a text of the repository shows can be given: command lines parse, and what they name is there."""
+"""Every command that a text of the repository shows can be given: command lines parse, and what they name is there.
+
+Those that take no time are given here; ``python -m benchmarks.printed_commands`` gives all of them.
+"""
 
 import importlib.util
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-import typer.main
+from typer.testing import CliRunner
 
+from benchmarks.printed_commands import COMMANDS, benchmark_lines, given, printed
 from curious_explorer.cli.app import app
 
-ROOT = Path(__file__).parents[2]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TEXTS += [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "examples").glob("*.py"))]
-TEXTS += [*sorted((ROOT / "benchmarks").glob("*.py")), *sorted((ROOT / "notebooks").glob("*.ipynb"))]
-COMMANDS = typer.main.get_command(app).commands
-PLACES = r"(?<= )(?:[A-Za-z]|ID|RUN|DIR|PROJECT|FOLDER)(?= |$)|<[^>]*>"
-"""Words that stand for what the reader gives."""
-INCOMPLETE = ("MissingParameter", "BadOptionUsage")
-"""Errors of the parser: `train --snapshots` in a sentence leaves out the rest, or an option's value."""
-
-
-def command_lines(text):
-    """Commands on lines of their own, and those within a sentence that are set as code."""
-    for line in re.sub(r"\\\n\s*", "", text).splitlines():
-        whole = re.match(r"^\s*(?:\$ )?(curious-explorer [a-z].*)$", line)
-        if whole:
-            yield re.split(r"\s+#|\s{3,}\(", whole[1])[0]
-            continue
-        yield from re.findall(r"`{1,2}(curious-explorer [a-z][^`]*)`", line)
-
-
-SHOWN = sorted(
+SHOWN = sorted({(page, line) for page, lines in printed().items() for line in lines})
+QUICK = sorted(
     {
-        (path.relative_to(ROOT).as_posix(), line)
-        for path in TEXTS
-        if path.suffix != ".py" or path.parent.name != "cli"  # the commands' own texts have places filled in by them
-        for line in command_lines(path.read_text(encoding="utf-8"))
+        (page, line)
+        for page, line in SHOWN
+        if given(line)[0] in ("hardness", "plan") or {"--help", "--list"} & set(given(line))
     }
 )
 
 
 def test_commands_are_found():
-    assert len(SHOWN) > 60
+    assert len(SHOWN) > 100
+    assert len(QUICK) > 15
 
 
 @pytest.mark.parametrize(("page", "line"), SHOWN)
 def test_every_command_in_a_text_can_be_given(page, line):
-    name, *words = shlex.split(re.sub(PLACES, "7", line).replace("[", "").replace("]", ""))[1:]
+    name, *words = given(line)
     assert name in COMMANDS, f"{page} shows the command {name!r}"
-    command = COMMANDS[name]
-    if not words or "..." in words or set(words) & {"--help"}:
-        return
-    options = [word for word in words if word.startswith("--")]
-    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    assert {option.partition("=")[0] for option in options} <= known, page
-    try:
-        command.make_context(name, list(words), resilient_parsing=False)
-    except Exception as error:
-        if type(error).__name__ not in INCOMPLETE:
-            raise
+    if "--help" not in words:
+        COMMANDS[name].make_context(name, words, resilient_parsing=False)
 
 
-BENCHMARKS = sorted(
-    {
-        (path.relative_to(ROOT).as_posix(), *found)
-        for path in TEXTS
-        for found in re.findall(r"python -m (benchmarks\.\w+)([^`\n\"\\]*)", path.read_text(encoding="utf-8"))
-    }
-)
+@pytest.mark.parametrize(("page", "line"), QUICK)
+def test_commands_that_take_no_time_are_given(page, line):
+    done = CliRunner().invoke(app, given(line))
+    assert done.exit_code == 0, f"{page} shows {line}: {done.output[-500:]}"
 
 
-@pytest.mark.parametrize(("page", "module", "rest"), BENCHMARKS)
+@pytest.mark.parametrize(("page", "module", "rest"), benchmark_lines())
 def test_every_benchmark_in_a_text_is_there_with_its_options(page, module, rest):
     spec = importlib.util.find_spec(module)
     assert spec is not None, f"{page} names {module}"

@@ -125,7 +125,7 @@ def explore(
 def _show_explored(console: Console, environment: str, explored: Explored, out: Path) -> None:
     """What came of it, and how to go on."""
     from curious_explorer.gym.gym_world import GymWorld
-    from curious_explorer.studies.exploration_study import RESETS
+    from curious_explorer.studies.explored_runs import RESETS
 
     exploration, samples, world = explored.exploration, explored.samples, explored.world
     visited = exploration.total_visited > 0
@@ -272,13 +272,11 @@ def train(
     from rich.console import Console
 
     from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events
-    from curious_explorer.gym.cell_names import named_function
-    from curious_explorer.resets.reset_model import ResetModel
     from curious_explorer.resets.starts import ADAPTIVE, MIXTURE, can_move
     from curious_explorer.sb3.training import check_fits, train_into, trained_samples
     from curious_explorer.sb3.training_settings import TrainingSettings, hyperparameters
     from curious_explorer.settings_description import make_folder
-    from curious_explorer.studies.exploration_study import layout_explored, reset_model_folder
+    from curious_explorer.studies.explored_runs import layout_explored, load_resets, reset_model_folder
     from curious_explorer.studies.figures import draw_evaluations, save_figure
     from curious_explorer.studies.run_reports import write_training_report
 
@@ -305,10 +303,9 @@ def train(
         raise ValueError(
             f"--weighting {weighting} says how a mixture is weighed, but --starts is {starts}; leave one out"
         )
-    function = None if cell_function is None else named_function(cell_function)
     resets = None
     if reset_model is not None:
-        loaded = ResetModel.load(reset_model_folder(reset_model), cell_function=function)
+        loaded = load_resets(reset_model_folder(reset_model), cell_function)
         resets = loaded
         if asked.starts == ADAPTIVE and loaded.choice is None and not can_move(loaded):
             asked = replace(asked, starts=MIXTURE)

@@ -87,7 +87,7 @@ def certify(
     stated confidence by itself.
     """
     from curious_explorer import theory
-    from curious_explorer.studies.exploration_study import open_explored
+    from curious_explorer.studies.explored_runs import open_explored
 
     see_own_modules(environment or "", cell_function or "")
     if not 0.0 <= barrier < float("inf"):

@@ -6,17 +6,13 @@ score = (V - V_0) / (V* - V_0), values from the start, exact, normalised by 1 - 
 that never earns anything. Where rewards were rescaled into [0, 1], nothing is not zero, and the environment's
 `reward_scale` says what it is; so the score is the fraction of V* in the units of the original problem. Where even the
 best policy loses (CliffWalking costs 1 a step), V_0 is the value of the worst policy instead.
-
-On disk, a run's ``.npz`` holds what depends on its job alone, so it is the same bytes wherever and whenever it is made.
-How long it took does depend on that, and stands in a small file beside it, written first.
 """
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -28,32 +24,21 @@ from scipy.sparse import csgraph
 from curious_explorer import __version__
 from curious_explorer.arrays import Floats, Integers, Mask
 from curious_explorer.environments.environment_names import find_environment
-from curious_explorer.errors import StudyError
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.learners.optimizer import OptimizerResult
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import (
-    Archive,
-    Format,
-    check_size,
-    decode,
-    encode,
-    read_json,
-    read_plain,
-    reading,
-    write_atomically,
-    write_json,
-)
+from curious_explorer.storage import Archive, Format, check_size
 from curious_explorer.studies.comparison_methods import DEFAULT_METHODS, least_budget, make_method
+from curious_explorer.studies.run_files import RunFiles
 from curious_explorer.studies.runner import MOST_RUNS, finite_number, safe_name
 from curious_explorer.validation import check_count, check_gamma
 from curious_explorer.worlds.tabular_world import TabularWorld
 from curious_explorer.worlds.wrappers import SeenStates
 
-RUN = Format("curious-explorer/comparison-run", 2)
 TIME = Format("curious-explorer/comparison-time", 2)
+FILES = RunFiles(Format("curious-explorer/comparison-run", 2), TIME)
 OWN_BUDGET = "@"
 """Stands between the name of an environment and a budget of its own: ``dcl/20@4000000``."""
 TARGET = 0.95
@@ -375,20 +360,17 @@ def run_path(folder: Path, job: GridJob) -> Path:
     return folder / "runs" / safe_name(job.environment) / job.method / f"{job.seed:04d}.npz"
 
 
-def time_path(folder: Path, job: GridJob) -> Path:
-    """Where the time of a run is kept."""
-    return run_path(folder, job).with_suffix(".time.json")
-
-
 def save_run(folder: RunFolder, run: ComparisonRun) -> Path:
     """Write a run's files."""
     header = {"coverage": run.coverage, "used": run.used}
-    return write_run(folder, RUN, run.job, header, {"samples": run.samples, "scores": run.scores}, run.seconds)
+    arrays = {"samples": run.samples, "scores": run.scores}
+    return FILES.write(folder, run_path(folder.path, run.job), run.job._asdict() | header, arrays, run.seconds)
 
 
 def load_run(folder: RunFolder, job: ComparisonJob) -> ComparisonRun:
     """Read a run's files; a damaged one is named, and left where it is."""
-    with open_run(folder, RUN, job, {"coverage", "used"}, {"samples", "scores"}) as (archive, seconds):
+    stored = FILES.open(folder, run_path(folder.path, job), job._asdict(), {"coverage", "used"}, {"samples", "scores"})
+    with stored as (archive, seconds):
         samples, scores = curve_in(archive, "scores")
         return ComparisonRun(
             job,
@@ -398,36 +380,6 @@ def load_run(folder: RunFolder, job: ComparisonJob) -> ComparisonRun:
             check_size(archive.header, "used", least=0),
             seconds,
         )
-
-
-def write_run(
-    folder: RunFolder, kind: Format, job: GridJob, header: dict[str, Any], arrays: dict[str, Any], seconds: float
-) -> Path:
-    """Write a run's header and arrays, and how long it took beside them, first."""
-    path = run_path(folder.path, job)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(time_path(folder.path, job), TIME, {"seconds": seconds})
-    return write_atomically(path, encode(kind, {**job._asdict(), **header, "settings": folder.digest()}, arrays))
-
-
-@contextmanager
-def open_run(
-    folder: RunFolder, kind: Format, job: GridJob, keys: set[str], arrays: set[str]
-) -> Iterator[tuple[Archive, float]]:
-    """A run's content and how long it took; what is found wrong within the block is told of its file."""
-    path = run_path(folder.path, job)
-    advice = f"delete {path.name} and its .time.json there and use --resume to do only this run again"
-    timed = time_path(folder.path, job)
-    with reading(timed, StudyError, advice=advice):
-        seconds = finite_number(read_json(timed, TIME, {"seconds"})["seconds"], "seconds")
-    with reading(path, StudyError, advice=advice):
-        wanted = job._asdict()
-        archive = decode(read_plain(path, within=folder.path), kind, {*wanted, *keys, "settings"}, arrays)
-        folder.check_digest(archive.header["settings"])
-        found = {key: archive.header[key] for key in wanted}
-        if found != wanted:
-            raise ValueError(f"it is the run {found}, expected {wanted}")
-        yield archive, seconds
 
 
 def curve_in(archive: Archive, name: str) -> tuple[Integers, Floats]:

@@ -28,7 +28,7 @@ from curious_explorer.studies.comparison_run import (
     save_run,
 )
 from curious_explorer.studies.executors import Executor
-from curious_explorer.studies.exploration_study import is_gymnasium_id, table_behind
+from curious_explorer.studies.named_tables import is_gymnasium_id, table_behind
 from curious_explorer.studies.runner import OnRun, Runs
 from curious_explorer.studies.task_comparison import (
     RETURNS,

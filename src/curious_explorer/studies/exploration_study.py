@@ -16,29 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gymnasium
-
 from curious_explorer.callbacks.events import EXPLORE, Callback, part_of
-from curious_explorer.environments.environment_names import find_environment
-from curious_explorer.environments.id_packages import package_of
 from curious_explorer.errors import CheckpointError
-from curious_explorer.explorers.checkpoint import (
-    COUNTS_FILE,
-    SETTINGS_FILE,
-    explored_digest,
-    explored_seed,
-    holds_results,
-)
+from curious_explorer.explorers.checkpoint import COUNTS_FILE, SETTINGS_FILE, holds_results
 from curious_explorer.explorers.curious_explorer import explore
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import Frontier
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
-from curious_explorer.gym.cell_names import named_cells, named_function
+from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.cells import DiscoveredCells
 from curious_explorer.gym.coded_cells import ROOM
-from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.learners.actor_critic import default_horizon
@@ -47,11 +36,9 @@ from curious_explorer.learners.optimizer import Optimizer
 from curious_explorer.learners.reinforce import Reinforce
 from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
-from curious_explorer.registration import ZOO
-from curious_explorer.resets.reset_model import ResetModel
-from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import Format
+from curious_explorer.studies.explored_runs import LAYOUT, LOOK_STEPS, MDP_FILE, RESETS, ROUNDS, TABLE, run_folder
 from curious_explorer.studies.figures import save_figure
+from curious_explorer.studies.named_tables import is_gymnasium_id, table_behind
 from curious_explorer.studies.run_reports import REPORT_FILE, write_exploration_report
 from curious_explorer.studies.visited_figures import draw_visited_cells, draw_visited_states
 from curious_explorer.validation import check_count, check_gamma, check_name, check_number, check_seed
@@ -73,13 +60,7 @@ FRONTIER = "frontier"
 LOOK_SHARE = 0.2
 """The most of all samples that choosing cells may take."""
 SCHEDULES = {"linear": linear, "constant": constant, "paper": paper_linear}
-MDP_FILE, ROUNDS, RESETS, PICTURE = "mdp.npz", "exploration", "reset_model", "visited"
-ENVIRONMENT_FILE = "environment.json"
-ENVIRONMENT = Format("curious-explorer/explored-environment", 3)
-TABLE = "table"
-"""The key under which ``environment.json`` has the digest of a table."""
-LAYOUT = "layout"
-"""The key under which it has the layout of every episode, if there was one."""
+PICTURE = "visited"
 STEPPING_SAMPLES = 1_200_000
 MOST_ROUNDS, VISITS = 20, 2_000
 """Of an exploration of a table that does not end by itself, where they are not given."""
@@ -204,8 +185,9 @@ def explore_into(
         watch: told how far it is.
     """
     target, plan = Path(folder), _Plan.of(settings)
-    world, learner = plan.stepped_world(tell) if plan.mdp is None else plan.table_world(plan.mdp, tell)
-    with _claim(target, world, settings.layout):
+    look = _look(target, settings) if plan.mdp is None else None
+    world, learner = plan.table_world(plan.mdp, tell) if plan.mdp is not None else plan.stepped_world(tell, look)
+    with _claim(target, world, settings.layout, look):
         if plan.mdp is not None and not (target / MDP_FILE).is_file():
             plan.mdp.save(target / MDP_FILE)
         looked = world.samples  # finding the cells took so many
@@ -283,12 +265,12 @@ class _Plan:
         )
         return TabularWorld(mdp, seed=self.settings.seed), TABULAR[self.settings.optimizer or "trpo"]()
 
-    def stepped_world(self, tell: Callable[[str], None]) -> tuple[GymWorld, Optimizer | Frontier]:
+    def stepped_world(self, tell: Callable[[str], None], look: int | None) -> tuple[GymWorld, Optimizer | Frontier]:
         """The world of an environment that is stepped in, and who explores it."""
         learner: Optimizer | Frontier = Frontier()
         if self.budget is not None:
             learner = make_optimizer(self.settings.optimizer or "model-based", self.budget)
-        world = open_world(self.settings)
+        world = open_world(self.settings, look)
         cells = world.discretisation.cells
         room = "room for " if isinstance(cells, DiscoveredCells) else ""
         rounds = "" if self.budget is None else f" in {self.budget.rounds} rounds"
@@ -367,7 +349,21 @@ def _taken_before(folder: Path, world: TabularWorld | GymWorld) -> int:
     return Exploration.load(folder, cell_function=function).samples
 
 
-def open_world(settings: ExploreSettings) -> GymWorld:
+def _look(target: Path, settings: ExploreSettings) -> int | None:
+    """How many steps a look for cells may take: as many as the run in the folder gave it, so that it finds the same.
+
+    A run that goes on repeats its look, seed and all, and counts it once. None: there is no look.
+    """
+    folder = run_folder(target)
+    if settings.cells is not None or not settings.by_frontier:
+        return None
+    look = LOOK if settings.samples is None else min(LOOK, int(LOOK_SHARE * settings.samples))
+    if folder.claimed and holds_results(target / ROUNDS):
+        return check_count(folder.settings().get(LOOK_STEPS, look), LOOK_STEPS)
+    return look
+
+
+def open_world(settings: ExploreSettings, look: int | None) -> GymWorld:
     """The world of a Gymnasium id, with its cells by name (see `named_cells`), or chosen by a look at it."""
     cells = None
     if settings.cells is not None or not settings.by_frontier:
@@ -383,7 +379,7 @@ def open_world(settings: ExploreSettings) -> GymWorld:
         seed=settings.seed,
         num_envs=settings.num_envs,
         layout=settings.layout,
-        look=LOOK if settings.samples is None else min(LOOK, int(LOOK_SHARE * settings.samples)),
+        look=LOOK if look is None else look,
         max_cells=ROOM if settings.max_cells is None else settings.max_cells,
     )
 
@@ -403,15 +399,17 @@ def make_optimizer(name: str, budget: SampleBudget) -> Optimizer:
 
 
 @contextmanager
-def _claim(target: Path, world: TabularWorld | GymWorld, layout: int | None) -> Iterator[None]:
+def _claim(target: Path, world: TabularWorld | GymWorld, layout: int | None, look: int | None) -> Iterator[None]:
     """Make the folder this world's, or refuse one that is something else's or in use."""
     by_steps = isinstance(world, GymWorld)
     wanted: dict[str, Any] = (
         world.discretisation.description() if isinstance(world, GymWorld) else {TABLE: world.identity()["digest"]}
     )
     wanted |= {} if layout is None else {LAYOUT: layout}
-    folder = _run_folder(target)
+    folder = run_folder(target)
     finished = any((target / ROUNDS).glob("round-*")) or (target / ROUNDS / COUNTS_FILE).exists()
+    if look is not None and not (finished and folder.claimed and LOOK_STEPS not in folder.settings()):
+        wanted[LOOK_STEPS] = look  # folders of earlier versions do not say
     if folder.claimed and finished:
         found = folder.settings()
         if by_steps and TABLE in found:
@@ -432,120 +430,3 @@ def _claim(target: Path, world: TabularWorld | GymWorld, layout: int | None) -> 
             (target / ROUNDS / SETTINGS_FILE).unlink(missing_ok=True)
             (target / MDP_FILE).unlink(missing_ok=True)
         yield
-
-
-def load_explored(folder: str | Path, mdp: FiniteMDP | None = None) -> tuple[FiniteMDP, Exploration]:
-    """A finished run on a table, or a bare checkpoint folder together with the MDP that was explored."""
-    source = Path(folder)
-    if not source.is_dir():
-        raise CheckpointError(f"there is no folder {source}; expected a run written by curious-explorer explore")
-    if mdp is None:
-        if not (source / MDP_FILE).is_file():
-            raise CheckpointError(
-                f"{source} holds no {MDP_FILE}, as curious-explorer explore writes it; name what was explored "
-                "with --environment"
-            )
-        mdp = FiniteMDP.load(source / MDP_FILE)
-    rounds = source / ROUNDS if (source / ROUNDS).is_dir() else source
-    exploration = Exploration.load(rounds)
-    if explored_digest(rounds) != mdp.fingerprint:
-        raise CheckpointError(f"{source} is an exploration of another MDP than the one given")
-    if not exploration.finished:
-        raise CheckpointError(
-            f"{source} is unfinished: {len(exploration.rounds)} of {exploration.planned_rounds} rounds; the command "
-            "that began it goes on with it"
-        )
-    return mdp, exploration
-
-
-class Reopened(NamedTuple):
-    """A finished run, to be looked at with fresh samples."""
-
-    world: TabularWorld | GymWorld
-    """A fresh world of what was explored."""
-    reset_model: ResetModel
-    exploration: Exploration
-    known: dict[str, Any]
-    """What is known of the world besides: of a table, its start and which states are terminal."""
-
-
-def open_explored(
-    folder: str | Path, environment: str | None = None, cell_function: str | None = None, seed: int = 0
-) -> Reopened:
-    """A run of `explore_into`, or a bare checkpoint folder together with the name of the table that was explored.
-
-    ``cell_function`` is ``module:function``, where the cells were made by one.
-    """
-    source = Path(folder)
-    run = _run_folder(source)
-    if not run.claimed or TABLE in run.settings():
-        mdp, exploration = load_explored(source, None if environment is None else find_environment(environment))
-        _check_fresh(source / ROUNDS if (source / ROUNDS).is_dir() else source, seed)
-        known = {"start": mdp.start, "terminal": mdp.terminal}
-        return Reopened(TabularWorld(mdp, seed=seed), exploration.reset_model, exploration, known)
-    function = None if cell_function is None else named_function(cell_function)
-    resets = ResetModel.load(source / RESETS, cell_function=function)
-    made = Discretisation.of_reset_model(resets)
-    name = run.settings().get("environment") if environment is None else environment
-    if not isinstance(name, str):
-        raise CheckpointError(f"{source / ENVIRONMENT_FILE} names no environment; it is of another run")
-    layout = run.settings().get(LAYOUT)
-    world = GymWorld(name, cells=made.cells, actions=made.action_set, seed=seed, layout=layout)
-    resets.check_world(world)
-    _check_fresh(source / ROUNDS, seed)
-    return Reopened(world, resets, Exploration.load(source / ROUNDS, cell_function=function), {})
-
-
-def _check_fresh(folder: Path, seed: int) -> None:
-    """Refuse the exploration's own seed: its walks would be drawn again, and samples would not be fresh."""
-    if explored_seed(folder) == seed:
-        raise ValueError(
-            f"seed is {seed}, which is the exploration's own, and samples have to be fresh; choose another seed"
-        )
-
-
-def is_gymnasium_id(name: str) -> bool:
-    """Whether a name is one of Gymnasium's ids, of this or of another package."""
-    if name.endswith((".json", ".npz")) or name.partition("/")[0] in ZOO:
-        return False
-    return name.partition("?")[0] in gymnasium.registry or ":" in name or package_of(name) is not None
-
-
-def table_behind(name: str) -> FiniteMDP | None:
-    """The table of transitions behind a name; None for a Gymnasium environment that has none."""
-    if not is_gymnasium_id(name):
-        return find_environment(name)  # knows what was meant by a name that is unknown
-    env = make_by_id(name)
-    try:
-        return FiniteMDP.from_gymnasium(env) if shows_its_table(env) else None
-    finally:
-        env.close()
-
-
-def shows_its_table(env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether an environment carries its transitions, as Gymnasium's toy texts and this library's do."""
-    bare: Any = env.unwrapped
-    spaces = (bare.observation_space, bare.action_space)
-    if not all(isinstance(space, gymnasium.spaces.Discrete) and space.start == 0 for space in spaces):
-        return False
-    return isinstance(getattr(bare, "mdp", None), FiniteMDP) or getattr(bare, "P", None) is not None
-
-
-def _run_folder(path: Path) -> RunFolder:
-    return RunFolder(path, ENVIRONMENT_FILE, ENVIRONMENT, "run", CheckpointError)
-
-
-def layout_explored(folder: str | Path) -> int | None:
-    """The layout that a run explored, or the run in whose folder a reset model lies; None if it was not told any."""
-    for path in (Path(folder), Path(folder).parent):
-        run = _run_folder(path)
-        if run.claimed:
-            layout: int | None = run.settings().get(LAYOUT)
-            return layout
-    return None
-
-
-def reset_model_folder(folder: str | Path) -> Path:
-    """The reset model's folder, for those who name the run that it lies in."""
-    inside = Path(folder) / RESETS
-    return inside if inside.is_dir() else Path(folder)

@@ -3,9 +3,6 @@
 The rivals start from the environment's own start: one with as many learning steps, and one with all the steps, the
 exploration's included. Every policy is evaluated exactly, from the start, as a fraction of the best possible value, at
 the end and along the way; that costs no samples and hides nothing.
-
-On disk a run is one file, written whole or not at all, and checked before it is believed. How long it took stands in a
-small file beside it, so that the run's own is the same bytes wherever and whenever it is made.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Integers
-from curious_explorer.errors import CertificateError, StudyError
+from curious_explorer.errors import CertificateError
 from curious_explorer.exact.evaluation import evaluate
 from curious_explorer.exact.optimal import solve
 from curious_explorer.explorers.curious_explorer import explore
@@ -31,19 +28,9 @@ from curious_explorer.learners.trpo import TRPO
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.settings_description import RunFolder
-from curious_explorer.storage import (
-    Archive,
-    Format,
-    check_size,
-    decode,
-    encode,
-    read_json,
-    read_plain,
-    reading,
-    write_atomically,
-    write_json,
-)
+from curious_explorer.storage import Archive, Format, check_size
 from curious_explorer.studies.paper_experiments import Experiment, ExperimentJob, ExperimentSettings, settings_of
+from curious_explorer.studies.run_files import RunFiles
 from curious_explorer.studies.runner import finite_number, safe_name
 from curious_explorer.theory import theorem_1
 from curious_explorer.theory.certificates import certify
@@ -61,11 +48,10 @@ CERTIFICATE_SEED = 1_000_003
 ARMS = ("with_ce", "without_ce", "without_ce_total_budget")
 """How a policy was trained: with CE, without it at the same learning steps, without it at all the steps."""
 
-RUN = Format("curious-explorer/experiment-run", 2)
-TIME = Format("curious-explorer/experiment-time", 1)
+FILES = RunFiles(Format("curious-explorer/experiment-run", 2), Format("curious-explorer/experiment-time", 1))
 _NUMBERS = ("gamma", "beta", "optimal")
 _COUNTS = ("exploration_samples", "learning_samples")
-_KEYS = {"environment", "depth", "optimizer", "seed", "values", "bounds", "settings", *_NUMBERS, *_COUNTS}
+_KEYS = {"values", "bounds", *_NUMBERS, *_COUNTS}
 _CURVE_ARRAYS = {"episodes": "<i8", "samples": "<i8", "fractions": "<f8"}
 _ARRAYS = {"thresholds", "visited", "poorly_visited"} | {f"{arm}_{name}" for arm in ARMS for name in _CURVE_ARRAYS}
 
@@ -237,21 +223,12 @@ def run_path(folder: Path, experiment: Experiment, seed: int) -> Path:
     return folder / "runs" / safe_name(experiment.name) / f"{seed:04d}.npz"
 
 
-def time_path(folder: Path, experiment: Experiment, seed: int) -> Path:
-    """Where the time of a run is kept: no part of its result, which is the same bytes wherever and whenever made."""
-    return run_path(folder, experiment, seed).with_suffix(".time.json")
-
-
 def save_run(folder: RunFolder, run: ExperimentRun) -> Path:
     """Write a run's files."""
     header: dict[str, Any] = {
-        "environment": run.experiment.environment,
-        "depth": run.experiment.depth,
-        "optimizer": run.experiment.optimizer,
-        "seed": run.seed,
+        **_job(run.experiment, run.seed),
         "values": run.values,
         "bounds": run.bounds,
-        "settings": folder.digest(),
         **{key: getattr(run, key) for key in (*_NUMBERS, *_COUNTS)},
     }
     arrays: dict[str, NDArray[Any]] = {
@@ -261,27 +238,24 @@ def save_run(folder: RunFolder, run: ExperimentRun) -> Path:
     }
     for arm, curve in run.curves.items():
         arrays |= {f"{arm}_{name}": getattr(curve, name) for name in _CURVE_ARRAYS}
-    path = run_path(folder.path, run.experiment, run.seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(time_path(folder.path, run.experiment, run.seed), TIME, {"seconds": run.seconds})
-    return write_atomically(path, encode(RUN, header, arrays))
+    return FILES.write(folder, run_path(folder.path, run.experiment, run.seed), header, arrays, run.seconds)
+
+
+def _job(experiment: Experiment, seed: int) -> dict[str, Any]:
+    """What tells a run from others, in its header."""
+    described = {name: getattr(experiment, name) for name in ("environment", "depth", "optimizer")}
+    return described | {"seed": seed}
 
 
 def load_run(folder: RunFolder, experiment: Experiment, seed: int) -> ExperimentRun:
     """Read a run's files; a damaged one is named, and left where it is."""
-    path, timed = run_path(folder.path, experiment, seed), time_path(folder.path, experiment, seed)
-    with reading(path, StudyError, advice="delete this file and use --resume to do only this run again"):
-        archive = decode(read_plain(path, within=folder.path), RUN, _KEYS, _ARRAYS)
-        folder.check_digest(archive.header["settings"])
-        seconds = finite_number(read_json(timed, TIME, {"seconds"})["seconds"], "seconds")
+    path = run_path(folder.path, experiment, seed)
+    with FILES.open(folder, path, _job(experiment, seed), _KEYS, _ARRAYS) as (archive, seconds):
         return _decode(archive, experiment, seed, seconds)
 
 
 def _decode(archive: Archive, experiment: Experiment, seed: int, seconds: float) -> ExperimentRun:
     header = archive.header
-    found = (header["environment"], header["depth"], header["optimizer"], header["seed"])
-    if found != (experiment.environment, experiment.depth, experiment.optimizer, seed):
-        raise ValueError(f"it is the run {found}, expected {experiment.name} with seed {seed}")
     values, bounds = header["values"], header["bounds"]
     if not isinstance(values, dict) or values.keys() != set(ARMS):
         raise ValueError(f"values is {values!r}, expected numbers for {', '.join(ARMS)}")

@@ -31,20 +31,21 @@ from curious_explorer.settings_description import RunFolder
 from curious_explorer.storage import Format, check_size
 from curious_explorer.studies.comparison_run import (
     TARGET,
+    TIME,
     ComparisonRun,
     Measure,
     budgets_of,
     check_grid,
     curve_in,
     grid_command,
-    open_run,
     repr_of,
-    write_run,
+    run_path,
 )
+from curious_explorer.studies.run_files import RunFiles
 from curious_explorer.studies.task_look import layouts_change
 from curious_explorer.studies.task_methods import DEFAULT_TASK_METHODS, Task, longest_episode, make_task_method
 
-RUN = Format("curious-explorer/task-comparison-run", 1)
+FILES = RunFiles(Format("curious-explorer/task-comparison-run", 1), TIME)
 EPISODES = 50
 """By which an agent is measured in the end."""
 RANDOM_EPISODES = 20
@@ -215,12 +216,15 @@ def scored(runs: Iterable[ComparisonRun]) -> list[ComparisonRun]:
 def save_task_run(folder: RunFolder, run: ComparisonRun) -> Path:
     """Write a run's files."""
     arrays = {"samples": run.samples, "returns": run.scores}
-    return write_run(folder, RUN, run.job, {"used": run.used}, arrays, run.seconds)
+    return FILES.write(
+        folder, run_path(folder.path, run.job), run.job._asdict() | {"used": run.used}, arrays, run.seconds
+    )
 
 
 def load_task_run(folder: RunFolder, job: TaskJob) -> ComparisonRun:
     """Read a run's files; a damaged one is named, and left where it is."""
-    with open_run(folder, RUN, job, {"used"}, {"samples", "returns"}) as (archive, seconds):
+    stored = FILES.open(folder, run_path(folder.path, job), job._asdict(), {"used"}, {"samples", "returns"})
+    with stored as (archive, seconds):
         samples, returns = curve_in(archive, "returns")
         used = check_size(archive.header, "used", least=0)
         return ComparisonRun(job, samples, returns, None, used, seconds, final_return=float(returns[-1]))
