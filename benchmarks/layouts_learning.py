@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.layouts import TASKS, TimeIsUpError, stopped_after
 from curious_explorer.explorers.many_layouts import ManyLayouts
-from curious_explorer.gym.cells import MiniGridCells
+from curious_explorer.gym.discovered_cells import MiniGridCells
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.layout_starts import LayoutStarts
 from curious_explorer.gym.make_env import make_by_id

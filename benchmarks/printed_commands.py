@@ -87,9 +87,9 @@ from curious_explorer import FiniteMDP
 
 builder = FiniteMDP.builder()
 for place in range(4):
-    builder.transition(f"s{place}", "on", f"s{place + 1}", reward=float(place == 3))
-    builder.transition(f"s{place}", "back", "s0")
-builder.start("s0").terminal("s4").build().save("path.json")
+    builder.state(f"place {place}").action("on").to(f"place {place + 1}", reward=float(place == 3))
+    builder.state(f"place {place}").action("back").to("place 0")
+builder.terminal("place 4").start("place 0").build().save("path.json")
 """
 """The reader's own table."""
 PACKAGES = {"ale_py": "ale_py", "--executor ray": "ray", "--tensorboard": "tensorboard"}

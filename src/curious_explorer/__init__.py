@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from curious_explorer.gym.cells import Cells as Cells
     from curious_explorer.gym.cells import FunctionCells as FunctionCells
     from curious_explorer.gym.cells import GridCells as GridCells
-    from curious_explorer.gym.cells import HashedCells as HashedCells
-    from curious_explorer.gym.cells import MiniGridCells as MiniGridCells
     from curious_explorer.gym.cells import QuantileCells as QuantileCells
+    from curious_explorer.gym.discovered_cells import HashedCells as HashedCells
+    from curious_explorer.gym.discovered_cells import MiniGridCells as MiniGridCells
     from curious_explorer.gym.gym_world import GymWorld as GymWorld
     from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
     from curious_explorer.learners.exact_planner import Planner as Planner

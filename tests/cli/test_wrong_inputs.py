@@ -14,6 +14,14 @@ import pytest
 from curious_explorer.cli.app import main
 from curious_explorer.environments import combination_lock
 
+CANNOT_BE_MADE = """
+import gymnasium
+
+def make(**arguments):
+    raise RuntimeError("no display")
+
+gymnasium.register("Raises-v0", make)
+"""
 NEED_LEARNERS = ("train", "solve", "play")
 WRONG = {
     "root": """
@@ -91,6 +99,7 @@ nowhere_at_all:Id-v0
 nowhere/Id-v0
 dcl/20
 lock.json
+cannot_be_made:Raises-v0
 MountainCar-v0 --samples 10
 MountainCar-v0 --samples=-1
 MountainCar-v0 --samples 1000000000000000000000000000000
@@ -211,6 +220,8 @@ FrozenLake-v1?is_slippery=maybe
 FrozenLake-v1?map_name
 with_a_slip:Id-v0
 registers_nothing:Id-v0
+cannot_be_made:Raises-v0
+MountainCar-v0 --cells with_a_slip:cell:4
 :MountainCar-v0
 MountainCar-v0:
 """,
@@ -346,6 +357,7 @@ explored --delta 0
 explored --delta 1
 explored --delta nan
 explored --walks 0
+explored --cell-function os:getpid
 explored --walks=-1
 explored --walks 1000000000000000000000000
 explored --max-steps=-3
@@ -386,6 +398,7 @@ def workspace(tmp_path_factory):
     (folder / "damaged.npz").write_bytes(b"PK\x03\x04 nothing")
     (folder / "with_a_slip.py").write_text("def (:\n")
     (folder / "registers_nothing.py").write_text("x = 1\n")
+    (folder / "cannot_be_made.py").write_text(CANNOT_BE_MADE)
     combination_lock(2).save(folder / "lock.json")
     (folder / "nan.json").write_text((folder / "lock.json").read_text().replace("1.0", "NaN", 1))
     with pytest.MonkeyPatch.context() as patch:

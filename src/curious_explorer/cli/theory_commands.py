@@ -47,9 +47,11 @@ def plan(
     """Which thresholds, rounds and visits suffice to be sure of something."""
     from curious_explorer import theory
     from curious_explorer.environments.environment_names import find_environment
+    from curious_explorer.validation import check_count
 
     see_own_modules(environment)
-    subject = int(environment) if environment.isdecimal() else find_environment(environment)
+    number = environment.isdecimal()
+    subject = check_count(int(environment), "states", least=1) if number else find_environment(environment)
     if schedule == "chosen":
         if isinstance(subject, int):
             raise ValueError("a plan for chosen states needs an environment, or theory.plan_chosen_resets in Python")
@@ -88,8 +90,10 @@ def certify(
     """
     from curious_explorer import theory
     from curious_explorer.studies.explored_runs import open_explored
+    from curious_explorer.validation import check_count
 
     see_own_modules(environment or "", cell_function or "")
+    check_count(walks, "walks", least=1)
     if not 0.0 <= barrier < float("inf"):
         raise ValueError(f"barrier is {barrier}, expected a number that is not negative")
     world, resets, exploration, known = open_explored(run, environment, cell_function, seed)

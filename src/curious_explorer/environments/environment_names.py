@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curious_explorer.environments.id_packages import import_hint
+from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.mdp.finite_mdp import FiniteMDP
 from curious_explorer.registration import NAMESPACE, ZOO, split_arguments
 
@@ -100,11 +101,14 @@ def make_with(identifier: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, 
         return gymnasium.make(identifier, disable_env_checker=True, **arguments)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ValueError(f"{identifier} needs a package that is not there: {error}") from error
-    except (TypeError, ValueError, KeyError) as error:
-        if not arguments:
+    except Exception as error:
+        if not arguments and isinstance(error, ValueError):
             raise
+        if not arguments or not isinstance(error, (TypeError, ValueError, KeyError)):  # no argument is to blame
+            why = f"{type(error).__name__}: {error}"
+            raise EnvironmentFailureError(f"{identifier} cannot be made, its constructor raised {why}") from error
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        why = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else error
+        why = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{identifier} cannot be made with {given}: {why}") from error
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from curious_explorer.gym.cells import DiscreteCells as DiscreteCells
     from curious_explorer.gym.cells import FunctionCells as FunctionCells
     from curious_explorer.gym.cells import GridCells as GridCells
-    from curious_explorer.gym.cells import HashedCells as HashedCells
-    from curious_explorer.gym.cells import MiniGridCells as MiniGridCells
     from curious_explorer.gym.cells import QuantileCells as QuantileCells
     from curious_explorer.gym.cells import default_cells as default_cells
     from curious_explorer.gym.coded_cells import JointCells as JointCells
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from curious_explorer.gym.coded_cells import SymbolCells as SymbolCells
     from curious_explorer.gym.colour_places import ColourPlaces as ColourPlaces
     from curious_explorer.gym.colour_places import PlaceCells as PlaceCells
+    from curious_explorer.gym.discovered_cells import HashedCells as HashedCells
+    from curious_explorer.gym.discovered_cells import MiniGridCells as MiniGridCells
     from curious_explorer.gym.discretisation import Discretisation as Discretisation
     from curious_explorer.gym.feature_cells import FeatureCells as FeatureCells
     from curious_explorer.gym.flat_actions import FlatActions as FlatActions
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from curious_explorer.gym.picture_cells import PictureCells as PictureCells
     from curious_explorer.gym.restart_wrapper import RestartWrapper as RestartWrapper
 
-_CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "HashedCells", "MiniGridCells", "QuantileCells")
+_CELLS = ("Cells", "DiscreteCells", "FunctionCells", "GridCells", "QuantileCells", "default_cells")
 _HOME = {
     "ActionSet": "action_set",
     "Discretisation": "discretisation",
@@ -42,7 +42,8 @@ _HOME = {
     "GymWorld": "gym_world",
     "RestartWrapper": "restart_wrapper",
     "write_minari": "minari_dataset",
-    **dict.fromkeys((*_CELLS, "default_cells"), "cells"),
+    **dict.fromkeys(_CELLS, "cells"),
+    **dict.fromkeys(("HashedCells", "MiniGridCells"), "discovered_cells"),
     **dict.fromkeys(("JointCells", "NumberCells", "SymbolCells"), "coded_cells"),
     "FeatureCells": "feature_cells",
     "PictureCells": "picture_cells",

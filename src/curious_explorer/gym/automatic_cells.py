@@ -28,9 +28,10 @@ from gymnasium import spaces
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import CellError
-from curious_explorer.gym.cells import Cells, Env, MiniGridCells, default_cells
+from curious_explorer.gym.cells import Cells, Env, default_cells
 from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
 from curious_explorer.gym.colour_places import PlaceCells
+from curious_explorer.gym.discovered_cells import MiniGridCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.learned_features import fit_features, held_for
 from curious_explorer.gym.memory import advised_memory

@@ -6,19 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from curious_explorer.errors import CellError
-from curious_explorer.gym.cells import (
-    Cells,
-    DiscreteCells,
-    FunctionCells,
-    GridCells,
-    HashedCells,
-    LayoutCells,
-    MiniGridCells,
-    MissingFunction,
-    QuantileCells,
-)
+from curious_explorer.gym.cells import Cells, DiscreteCells, FunctionCells, GridCells, MissingFunction, QuantileCells
 from curious_explorer.gym.coded_cells import JointCells, NumberCells, SymbolCells
 from curious_explorer.gym.colour_places import ColourPlaces, PlaceCells
+from curious_explorer.gym.discovered_cells import HashedCells, LayoutCells, MiniGridCells
 from curious_explorer.gym.feature_cells import FeatureCells
 from curious_explorer.gym.observation_reader import Read
 from curious_explorer.gym.picture_cells import PictureCells

@@ -17,16 +17,8 @@ from typing import Any
 from gymnasium import spaces
 
 from curious_explorer.errors import CellError
-from curious_explorer.gym.cells import (
-    Cells,
-    DiscreteCells,
-    Env,
-    FunctionCells,
-    GridCells,
-    HashedCells,
-    MiniGridCells,
-    QuantileCells,
-)
+from curious_explorer.gym.cells import Cells, DiscreteCells, Env, FunctionCells, GridCells, QuantileCells
+from curious_explorer.gym.discovered_cells import HashedCells, MiniGridCells
 
 FORMS = (
     "identity, 20, 20x20, 20x20:-1.2,-0.07:0.6,0.07, quantiles:10, hash, hash:0.1, minigrid or module:function:COUNT"
@@ -73,7 +65,7 @@ def named_function(name: str) -> Callable[[Any], Any]:
         found = importlib.import_module(module)
         for part in function.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # of any kind, because it is the user's module that runs
         raise CellError(f"{name!r} is no function that can be imported: {error}; expected module:function") from error
     if not callable(found):
         raise CellError(f"{name!r} is {found!r}, expected a function of an observation")

@@ -19,7 +19,8 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_explorer.errors import CellError, ObservationError
-from curious_explorer.gym.cells import UNKNOWN, Cells, DiscoveredCells, Env
+from curious_explorer.gym.cells import UNKNOWN, Cells, Env
+from curious_explorer.gym.discovered_cells import DiscoveredCells
 from curious_explorer.gym.observation_reader import (
     UNREADABLE,
     Numbers,

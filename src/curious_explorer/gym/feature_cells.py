@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike
 from curious_explorer.arrays import Floats
 from curious_explorer.compile import compiled, int64
 from curious_explorer.errors import CellError, ObservationError
-from curious_explorer.gym.cells import UNKNOWN, Cells, DiscoveredCells, Env
+from curious_explorer.gym.cells import UNKNOWN, Cells, Env
 from curious_explorer.gym.coded_cells import ROOM
+from curious_explorer.gym.discovered_cells import DiscoveredCells
 from curious_explorer.gym.observation_reader import Numbers, Read, check_reads
 
 FIRST_CENTRES = 256

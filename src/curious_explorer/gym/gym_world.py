@@ -30,8 +30,9 @@ from curious_explorer.gym.actors import ActorCache, RandomStream
 from curious_explorer.gym.automatic_cells import LOOK, choose_cells
 from curious_explorer.gym.cell_descriptions import cells_from_description
 from curious_explorer.gym.cell_refits import refitted
-from curious_explorer.gym.cells import Cells, Env, FunctionCells, LayoutCells, QuantileCells
+from curious_explorer.gym.cells import Cells, Env, FunctionCells, QuantileCells
 from curious_explorer.gym.coded_cells import ROOM
+from curious_explorer.gym.discovered_cells import LayoutCells
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
 from curious_explorer.gym.rollouts import (

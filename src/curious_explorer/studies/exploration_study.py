@@ -26,8 +26,8 @@ from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.explorers.thresholds import constant, default_beta, linear, paper_linear
 from curious_explorer.gym.automatic_cells import LOOK
 from curious_explorer.gym.cell_names import named_cells
-from curious_explorer.gym.cells import DiscoveredCells
 from curious_explorer.gym.coded_cells import ROOM
+from curious_explorer.gym.discovered_cells import DiscoveredCells
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.learners.actor_critic import default_horizon

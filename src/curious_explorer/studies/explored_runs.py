@@ -107,13 +107,10 @@ def load_resets(folder: Path, cell_function: str | None) -> ResetModel:
 
 def _check_function(cell_function: str | None, resets: ResetModel) -> None:
     """Refuse a function that made no cells of a run, instead of leaving it aside."""
-    stored = resets.discretisation
-    kind = None if stored is None else stored.description["cells"]["kind"]
-    if cell_function is not None and kind != "function":
-        what = (
-            "states of a table, and no cells" if kind is None else f"cells of the kind {kind}, which no function made"
-        )
-        raise ValueError(f"cell_function is {cell_function}, but the run has {what}; leave it out")
+    cells = None if resets.discretisation is None else Discretisation.of_reset_model(resets).cells
+    if cell_function is not None and (cells is None or cells.function is None):
+        what = "states of a table" if cells is None else f"cells of the kind {cells.description()['kind']}"
+        raise ValueError(f"cell_function is {cell_function}, but the run has {what}, made by no function; leave it out")
 
 
 def _check_fresh(folder: Path, seed: int) -> None:

@@ -379,7 +379,7 @@ def _summary(exploration: LayoutExploration, samples: int, seconds: float) -> di
 
 def study_of_minigrid(name: str, *, max_cells: int = 1_000_000, **settings: Any) -> LayoutsStudy:
     """A study of a MiniGrid by its id: its symbolic state as cells, and the actions that do anything."""
-    from curious_explorer.gym.cells import MiniGridCells
+    from curious_explorer.gym.discovered_cells import MiniGridCells
 
     return LayoutsStudy(
         name=name,
