@@ -115,7 +115,7 @@ def run_one(name: str, seed: int, folder: Path) -> Run:
         "seed": seed,
         "given": task.samples,
         **{key: summary[key] for key in shown},
-        "acts": "plan" if agent["kind"] == "plan" else f"network, {agent['folder']}",
+        "acts": f"network, {agent['folder']}" if agent["kind"] == "network" else agent["kind"],
         "seconds": round(time.process_time() - began, 1),
     }
 

@@ -16,6 +16,7 @@ from curious_explorer.explorers.checkpoint import read_exploration
 from curious_explorer.explorers.demonstrations import Demonstration, demonstrations
 from curious_explorer.explorers.frontier_files import FrontierCounts, read_counts
 from curious_explorer.explorers.rounds import Round
+from curious_explorer.explorers.stored_ways import StoredWays
 from curious_explorer.learners.optimizer import Watch
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.models.growing_model import GrowingModel
@@ -49,6 +50,7 @@ class Exploration:
             interrupted.
         first_reward: after how many samples the world first paid anything, where that was watched; None: never.
         complete: whether the explorer stopped because nothing was left that it knew a way to.
+        ways: kept as actions, where cells mix states of a world that repeats.
 
     The reset model and the policy may be given as functions that make them when they are asked for.
     """
@@ -66,12 +68,13 @@ class Exploration:
         planned_rounds: int | None = None,
         first_reward: int | None = None,
         complete: bool = False,
+        ways: StoredWays | None = None,
     ) -> None:
         self.rounds, self.gamma = rounds, gamma
         self._reset_model, self._samples = reset_model, samples
         self._policy, self.model = policy, model
         self.discretisation, self.planned_rounds = discretisation, planned_rounds
-        self.first_reward, self.complete = first_reward, complete
+        self.first_reward, self.complete, self.ways = first_reward, complete, ways
 
     @staticmethod
     def of_counts(found: FrontierCounts) -> Exploration:
@@ -98,6 +101,7 @@ class Exploration:
             discretisation=found.discretisation,
             first_reward=found.first_reward,
             complete=found.complete,
+            ways=found.ways,
         )
 
     @cached_property

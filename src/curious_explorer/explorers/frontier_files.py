@@ -12,6 +12,8 @@ import numpy as np
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import CheckpointError
 from curious_explorer.explorers.checkpoint import COUNTS_FILE, exploration_folder, holds_results
+from curious_explorer.explorers.stored_ways import ARRAYS as WAYS
+from curious_explorer.explorers.stored_ways import StoredWays
 from curious_explorer.models.cell_levels import Parts
 from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.settings_description import describe
@@ -53,6 +55,7 @@ class FrontierCounts(NamedTuple):
     parts: list[Parts] | None = None  # of every index, where the world knows them
     state: dict[str, Any] | None = None  # where the explorer stands
     world: dict[str, Any] | None = None  # where the world stands
+    ways: StoredWays | None = None  # by which it goes back, where cells mix states of a world that repeats
 
     def policies(self, most: int) -> list[Floats]:
         """Policies that take the shortest known way to the goals, shape (S, A) each."""
@@ -80,7 +83,8 @@ def write_counts(folder: Path, found: FrontierCounts) -> None:
     parts = None if found.parts is None else [dict(each) for each in found.parts]
     header |= {"num_actions": found.model.num_actions, "parts": parts}
     header["settings"] = exploration_folder(folder).digest()
-    write_atomically(folder / COUNTS_FILE, encode(COUNTS, header, found.model.arrays()))
+    arrays = found.model.arrays() | ({} if found.ways is None else found.ways.arrays())
+    write_atomically(folder / COUNTS_FILE, encode(COUNTS, header, arrays))
 
 
 def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None = None) -> FrontierCounts | None:
@@ -97,6 +101,7 @@ def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None =
         changed = header["world"] is not None and "cells" in header["world"]  # on the way
         if world["num_actions"] != num_actions or (world["num_states"] != num_states and not changed):
             raise ValueError(f"it is of {num_states} states and {num_actions} actions, and its settings of others")
+        kept = {name: arrays.pop(name) for name in WAYS if name in arrays}
         model = GrowingModel.from_arrays(arrays, num_actions, num_states)
         given = {name: value for name, value in header.items() if name in FrontierCounts._fields}
         _check_counts(header, len(model))
@@ -106,7 +111,8 @@ def read_counts(folder: str | Path, cell_function: Callable[[Any], Any] | None =
             if changed:
                 described = {**described, "cells": header["world"]["cells"]}
             discretisation = StoredDiscretisation(described, header["world"].get("discovered", []), cell_function)
-        return FrontierCounts(model, discretisation=discretisation, **given)
+        ways = StoredWays.from_stored(kept, header["state"]["ways"], num_actions, world["seed"]) if kept else None
+        return FrontierCounts(model, discretisation=discretisation, ways=ways, **given)
 
 
 def _check_counts(header: dict[str, Any], states: int) -> None:

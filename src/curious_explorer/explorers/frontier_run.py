@@ -20,6 +20,7 @@ from curious_explorer.explorers import frontier_steps as loop
 from curious_explorer.explorers.exploration import MOST_POLICIES
 from curious_explorer.explorers.frontier_files import FrontierCounts
 from curious_explorer.explorers.frontier_steps import NOW_SIZE, SHARES, STRETCHES, TABLES, Agent
+from curious_explorer.explorers.stored_ways import StoredWays
 from curious_explorer.models import bonus_values
 from curious_explorer.models.bonus_values import Sweeps, sweeps_for
 from curious_explorer.models.cell_levels import CellLevels
@@ -33,6 +34,8 @@ STEPS_AT_ONCE = 1_000_000
 """So many steps a compiled call takes at most, so that Ctrl-C need not wait long."""
 REFIT_AFTER = 1_000
 """Samples after which the world is asked whether its states will do, for the first time; then whenever they doubled."""
+STRETCH = 500
+"""For so many samples it goes by counts before it is asked again whether to go by stored ways."""
 TOO_MANY_NEW = 0.9
 """The share of the first steps that may lead to new cells; if it is larger cells are hardly ever met again."""
 
@@ -79,6 +82,10 @@ class FrontierRun:
         self._spent, self._turns = np.zeros(len(SHARES)), np.zeros(loop.HOPES + 1)
         self._given: Integers
         self.goals: list[int] = []
+        self.ways = StoredWays(world.num_actions, world.seed) if world.repeats else None
+        """Ways by which it goes back where cells mix states of a world that repeats; see `stored_ways`."""
+        self._gone: Floats = np.zeros(2)  # samples that went by counts and by stored ways, by their shares
+        self._on_way = False  # whether the episode in progress goes by a stored way
         if found is None:
             self.model = GrowingModel(world.num_actions)
             self._begin_new()
@@ -141,6 +148,9 @@ class FrontierRun:
         now[loop.LEVEL] = places[loop.LEVEL]
         self._spent[:] = found.state["spent"]
         self._turns[:] = found.state.get("turns", 0.0)
+        if found.ways is not None:
+            self.ways = found.ways
+            self._gone[:] = found.state["ways"]["gone"]
         self._search = FrontierSearch(self.model, int(now[loop.LEVELS]), self._price)
         keys = None
         if self._layered:
@@ -190,6 +200,8 @@ class FrontierRun:
             "layered": self._layered,
             "by_values": self._values is not None,
         }
+        if self.ways is not None:
+            state["ways"] = {**self.ways.numbers(), "gone": self._gone.tolist()}
         position: dict[str, Any] | None = None
         with contextlib.suppress(NotImplementedError):
             position = world.position()
@@ -205,6 +217,7 @@ class FrontierRun:
             self._cells.parts if self._layered else None,
             state,
             position,
+            self.ways,
         )
 
     def next_goal(self, samples: int) -> int:
@@ -239,6 +252,8 @@ class FrontierRun:
             stop = min(until, self._refit_at, self.taken + STEPS_AT_ONCE)
             if self._compiled is not None:
                 self._advance_compiled(stop)
+            elif self._goes_by_ways:
+                self._take_turns(stop)
             else:
                 self._advance_by_steps(stop)
 
@@ -256,7 +271,7 @@ class FrontierRun:
         self._compiled.finish(self.taken - before, NONE, counts)
 
     def _advance_by_steps(self, until: int) -> None:
-        step, known, now = self._world.step, self.model.index_of, self._now
+        step, known, now, ways = self._world.step, self.model.index_of, self._now, self.ways
         left = until - self.taken
         action = loop.choose(self._given)
         while True:
@@ -281,6 +296,8 @@ class FrontierRun:
             if index is None:
                 index = self._meet(state)
             ending = (loop.TERMINATED if terminated else 0) + (loop.TRUNCATED if truncated else 0)
+            if ways is not None:
+                ways.took(int(action), state, reward + end_reward, ending > 0, self.taken)
             if self._layered:
                 at = int(now[loop.AT])
                 loop.take_in(self._given, index, float(reward), float(end_reward), ending)
@@ -299,34 +316,83 @@ class FrontierRun:
             act: the action in a state of the world that the episode stands in.
             longest: after so many steps the episode is left.
         """
-        now = self._now
-        now[loop.EXPECTED], now[loop.AHEAD] = NONE, 0
+        self._now[loop.EXPECTED], self._now[loop.AHEAD] = NONE, 0
+        state = self._restart()
+        for _ in range(longest):
+            if self._now[loop.AT] == NONE or self.done:
+                break
+            state, _ = self._take(act(state))
+
+    def _restart(self, *, returning: bool = False) -> int:
+        """Begin an episode; by a stored way if it is a return."""
         state = self._world.restart()
         loop.begin(self._given, self._meet(state))
-        for _ in range(longest):
-            if now[loop.AT] == NONE or self.done:
-                break
-            if self.model.make_room():
-                self._refresh()
-            at, before = int(now[loop.AT]), self._world.samples
-            now[loop.ACTION], now[loop.HOPED] = act(state), NONE
-            state, reward, terminated, end_reward, truncated = self._world.step(int(now[loop.ACTION]))
-            now[loop.TOOK] = self._world.samples - before
-            index = self._meet(state)
-            ending = (loop.TERMINATED if terminated else 0) + (loop.TRUNCATED if truncated else 0)
-            loop.take_in(self._given, index, float(reward), float(end_reward), ending)
-            if self._layered and now[loop.TOLD]:
-                self._cells.moved(at, index)
-                if self._cells.look():
-                    self._search.begin_anew(self._cells.all_keys())
+        if self.ways is not None:
+            self.ways.begin(state, returning=returning)
+        return state
+
+    def _take(self, action: int) -> tuple[int, bool]:
+        """Take an action that was not planned by counts, and count it; the state, and whether a return goes on."""
+        now = self._now
+        if self.model.make_room():
+            self._refresh()
+        at, before = int(now[loop.AT]), self._world.samples
+        now[loop.ACTION], now[loop.HOPED] = action, NONE
+        step = self._world.step(action)
+        now[loop.TOOK] = self._world.samples - before
+        index = self._meet(step.state)
+        ending = (loop.TERMINATED if step.terminated else 0) + (loop.TRUNCATED if step.truncated else 0)
+        loop.take_in(self._given, index, float(step.reward), float(step.end_reward), ending)
+        if self._layered and now[loop.TOLD]:
+            self._cells.moved(at, index)
+            if self._cells.look():
+                self._search.begin_anew(self._cells.all_keys())
         if not self._holds:
             now[loop.TOOK] = 1
+        if self.ways is None:
+            return step.state, False
+        reward = step.reward + step.end_reward
+        return step.state, self.ways.took(action, step.state, reward, ending > 0, self.taken)
+
+    # By stored ways -----------------------------------------------------------------------------------------------
+
+    @property
+    def _goes_by_ways(self) -> bool:
+        """Whether the same actions lead to the same place, while counts say that they do not."""
+        if self.ways is None or self.ways.given_up or self._now[loop.START] == loop.MANY:
+            return False
+        repeats, surprises = self.model.repeats, self.model.surprises
+        return repeats >= loop.FEWEST_REPEATS and surprises > loop.NOISY * repeats
+
+    def _take_turns(self, until: int) -> None:
+        """Go on by counts or by stored ways: in equal shares, and seldom by counts where these hardly ever hold."""
+        taken = self.taken
+        if self._on_way or self._gone[1] <= self._gone[0]:
+            self._advance_by_ways(until)
+            self._gone[1] += self.taken - taken
+        else:
+            self._advance_by_steps(min(until, taken + STRETCH))
+            worse = self.model.surprises > loop.VERY_NOISY * self.model.repeats
+            self._gone[0] += (self.taken - taken) * (loop.WORSE if worse else 1.0)
+
+    def _advance_by_ways(self, until: int) -> None:
+        """Go back along a stored way and on from there, to the end of the episode or as far as there are samples."""
+        ways, now = self.ways, self._now
+        assert ways is not None
+        if not self._on_way:
+            now[loop.EXPECTED], now[loop.AHEAD] = NONE, 0
+            self._restart(returning=True)
+            self._on_way = True
+        while self._on_way and self.taken < until and not self.done:
+            _, self._on_way = self._take(ways.action())
+        if not self._on_way:
+            now[loop.AT], now[loop.AHEAD], now[loop.EXPECTED] = NONE, 0, NONE
 
     # What happens seldom ------------------------------------------------------------------------------------------
 
     def _attend(self, event: int) -> None:
         if event == loop.RESTART:
-            loop.begin(self._given, self._meet(self._world.restart()))
+            self._restart()
         elif event == loop.EXHAUSTED:
             self._refit(exhausted=True)
         elif event == loop.CHOICE:
@@ -353,9 +419,14 @@ class FrontierRun:
 
     def _refit(self, *, exhausted: bool) -> bool:
         """Let the world make its states finer or coarser; where it has, counts follow or begin anew."""
-        now = self._world.refit(len(self.model), exhausted=exhausted, rewarded=self.first_reward is not None)
+        # What pays is not forgotten where there are stored ways to it.
+        rewarded = self.first_reward is not None and not self._goes_by_ways
+        now = self._world.refit(len(self.model), exhausted=exhausted, rewarded=rewarded)
         if now is None:
             return False
+        if self.ways is not None:
+            self.ways.forget_states()
+            self._on_way = False
         known = self.model
         if len(now) and not self._layered:
             self.model = known.merged(now)

@@ -2,7 +2,8 @@
 
 - `NetworkAgent`: a `NetworkPolicy`, by NumPy alone;
 - `RememberingAgent`: a `RecurrentPolicy`, by NumPy alone;
-- `CellAgent`: a table over cells, as planning on counts gives one.
+- `CellAgent`: a table over cells, as planning on counts gives one;
+- `WayAgent`: stored actions one after the other, whatever is seen.
 
 What Stable-Baselines3 has learned and NumPy cannot run is `ModelAgent` of `curious_explorer.sb3`.
 """
@@ -10,7 +11,7 @@ What Stable-Baselines3 has learned and NumPy cannot run is `ModelAgent` of `curi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,9 @@ LONGEST_EPISODE = 1_000
 
 class Agent(ABC):
     """Acts in an environment; `act` is asked in the order of an episode, and `begin` told of each new one."""
+
+    steps_known: int = 0
+    """So many steps of an episode are known beforehand: one that has no time limit is not cut off earlier."""
 
     def begin(self) -> None:
         """An episode begins; agents that remember nothing have nothing to do."""
@@ -126,6 +130,40 @@ class CellAgent(Agent):
         return self._held
 
 
+class WayAgent(Agent):
+    """Takes stored actions one after the other without a look, and random ones when they are used up.
+
+    It does again what was done once, as long as nothing in the environment is random.
+
+    Args:
+        way: the numbers of the actions, each held as long as all are.
+        discretisation: what the numbers stand for.
+        seed: where the random actions come from.
+    """
+
+    def __init__(self, way: Sequence[int], discretisation: Discretisation, *, seed: int = 0) -> None:
+        self.way, self.discretisation = tuple(way), discretisation
+        self.steps_known = len(self.way) * discretisation.action_set.hold
+        self._generator = np.random.default_rng(seed)
+        self._choices: list[Any] | None = None
+        self._taken = 0
+
+    def begin(self) -> None:
+        """An episode begins, and the way with it."""
+        self._taken = 0
+
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """An action of the environment."""
+        if self._choices is None:
+            actions = self.discretisation.action_set
+            self._choices = (actions if env is None else actions.in_space(env.action_space)).choices
+        place = self._taken // self.discretisation.action_set.hold
+        self._taken += 1
+        if place < len(self.way):
+            return self._choices[self.way[place]]
+        return self._choices[int(self._generator.integers(len(self._choices)))]
+
+
 class Played(NamedTuple):
     """Episodes that were played from the environment's own start."""
 
@@ -164,11 +202,12 @@ def play_episodes(
         agent: who acts.
         episodes: how many.
         seed: of the first episode's reset.
-        longest: when an episode is cut off, if the environment has no time limit of its own.
+        longest: when an episode is cut off, if the environment has no time limit of its own; not before the agent has
+            done what it knows beforehand.
         on_step: told the environment and the return so far after every reset and step, as a camera wants to be.
     """
     limited = env.spec is not None and env.spec.max_episode_steps is not None
-    env = CheckedEnv(env)
+    env, longest = CheckedEnv(env), max(longest, agent.steps_known)
     returns, lengths = [], []
     for episode in range(episodes):
         observation, _ = env.reset(seed=seed + episode)

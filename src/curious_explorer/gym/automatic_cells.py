@@ -75,6 +75,10 @@ class Chosen(NamedTuple):
     """How many steps the look took."""
     memory: int = 0
     """How many earlier contents of observations are worth remembering; see `advised_memory`."""
+    repeats: bool = False
+    """Whether walks by the same actions from the same start came through the same cells."""
+    lives: bool = False
+    """Whether exploring should end episodes when a life is lost; see `one_life`."""
 
 
 def choose_cells(
@@ -117,8 +121,12 @@ def choose_cells(
     chosen = _Choice(space, seen, repeated, max_cells)
     cells = chosen.cells()
     found = _cells_of(cells, seen)
-    memory = advised_memory(found, seen.actions) if _tells_all(cells) and _repeats(cells, repeated) else 0
-    return Chosen(cells, steps_to_hold(found, seen.actions), chosen.notes, seen.steps + steps, memory)
+    repeats = _repeats(cells, repeated)
+    memory = advised_memory(found, seen.actions) if _tells_all(cells) and repeats else 0
+    if seen.lives:
+        chosen.notes.append("While exploring an episode ends when a life is lost.")
+    hold, taken = steps_to_hold(found, seen.actions), seen.steps + steps
+    return Chosen(cells, hold, chosen.notes, taken, memory, repeats, seen.lives)
 
 
 def _cells_of(cells: Cells, look: Look) -> list[int]:

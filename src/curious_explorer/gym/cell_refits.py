@@ -9,6 +9,10 @@ With T samples since cells were chosen or forgotten, M cells met and A actions, 
     too coarse  if nothing is left to try, or if every pair was tried more than `TOO_OFTEN` times on average. They are
                 made finer, and all counts begin anew: unless a reward was seen, to which a way is known by these cells.
 
+Small pictures are too coarse sooner: if the last steps (`LATELY_LEAST` or more) met fewer cells than `TOO_FEW` for each
+of them, and every pair was tried more than `OFTEN_ENOUGH` times on average. Together with the first rule this keeps
+them in a band: of every sixty-four steps one meets a cell of its own, and of every four not more than one.
+
 Symbols have no coarser or finer cells, and stay what they are. All steps stay counted.
 """
 
@@ -26,11 +30,19 @@ TOO_MANY, ENOUGH = 4.0, 8.0
 """Go-Explore aims at a cell for every eight pictures; twice that is left alone."""
 TOO_MANY_EXACT = 2.0
 TOO_OFTEN = 50.0
+OFTEN_ENOUGH, TOO_FEW, LATELY_LEAST = 10.0, 1.0 / 64.0, 500
 LEAST_SAMPLES = 1_000
 
 
 def refitted(
-    cells: Cells, met: int, samples: int, num_actions: int, *, exhausted: bool, rewarded: bool
+    cells: Cells,
+    met: int,
+    samples: int,
+    num_actions: int,
+    *,
+    exhausted: bool,
+    rewarded: bool,
+    lately: tuple[int, int] | None = None,
 ) -> tuple[Cells, Integers] | None:
     """Other cells, and what each old one is now (nothing: counts begin anew); None if these will do.
 
@@ -41,13 +53,15 @@ def refitted(
         num_actions: how many actions there are.
         exhausted: whether nothing is left to try.
         rewarded: whether a reward was seen.
+        lately: of small pictures, how many different ones were seen of late, in how many steps.
     """
     if not exhausted and samples < LEAST_SAMPLES:
         return None
     too_many = TOO_MANY_EXACT if _exact(cells) else TOO_MANY
     if met * too_many > samples and not exhausted:
         return _coarser(cells, samples / ENOUGH, forget=not rewarded)
-    if rewarded or (not exhausted and met * num_actions * TOO_OFTEN > samples):
+    few = lately is not None and lately[1] >= LATELY_LEAST and lately[0] < TOO_FEW * lately[1]
+    if rewarded or (not exhausted and met * num_actions * (OFTEN_ENOUGH if few else TOO_OFTEN) > samples):
         return None
     finer = cells.finer()
     return None if finer is None else (finer, np.zeros(0, dtype=np.int64))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -35,6 +35,8 @@ from curious_explorer.gym.coded_cells import ROOM
 from curious_explorer.gym.discovered_cells import LayoutCells
 from curious_explorer.gym.discretisation import Discretisation, without_addresses
 from curious_explorer.gym.make_env import maker_of
+from curious_explorer.gym.one_life import OneLife
+from curious_explorer.gym.picture_cells import PictureCells
 from curious_explorer.gym.rollouts import (
     RollInSampler,
     Rollout,
@@ -59,6 +61,8 @@ from curious_explorer.worlds.stored_discretisation import StoredDiscretisation
 from curious_explorer.worlds.world import EpisodeBatch, EpisodeStatistics, Step, World
 
 MOST_LAYOUTS = 1_000_000
+LATELY = 4_000
+"""How many of the last cells that were stood in tell whether small pictures are fine enough."""
 
 
 class GymWorld(World):
@@ -135,6 +139,7 @@ class GymWorld(World):
         )  # how often chosen cells were changed, and the samples since when they count
         self.notes: list[str] = []
         """What was found out when cells were chosen, in sentences."""
+        self._lately: deque[int] = deque(maxlen=LATELY)  # the last cells, of small pictures
         self.advised_memory = 0
         """How many earlier contents of observations are worth remembering; see `gym.memory`."""
         self._make: Callable[[], Env] | None = None
@@ -190,7 +195,8 @@ class GymWorld(World):
         if not isinstance(env, gymnasium.Env) or env.spec is not None:
             self._make = maker_of(env)
         if cells is None:
-            cells, actions = self._choose_cells(first, actions, held=num_envs == 1)
+            cells, actions, lives = self._choose_cells(first, actions, held=num_envs == 1)
+            first = OneLife(first) if lives and num_envs == 1 else first
         discretisation = self._fit_quantiles(Discretisation.of(first, cells, actions), first)
         if num_envs == 1:
             layouts = self.layouts if self._layout is None else (self._layout,)
@@ -204,16 +210,21 @@ class GymWorld(World):
 
     def _choose_cells(
         self, env: Env, actions: int | Sequence[Any] | ActionSet | None, *, held: bool
-    ) -> tuple[Cells, ActionSet]:
-        """Look at the environment and choose, cells and for how long to hold actions; the steps are counted."""
+    ) -> tuple[Cells, ActionSet, bool]:
+        """Look at the environment and choose: cells, for how long to hold actions, and whether a life is an episode.
+
+        The steps are counted.
+        """
         bare = Discretisation.of(env, FunctionCells(lambda observation: 0, 1), actions)
         seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
         layouts = self.layouts if self._layout is None else (self._layout,)
         chosen = choose_cells(env, bare, seed, layouts, look=self._look, max_cells=self._max_cells)
         self.notes, self.advised_memory = chosen.notes, chosen.memory
+        # Of what is seen through other cells than small pictures it was not tried whether stored ways are of use.
+        self.repeats = chosen.repeats and _small(chosen.cells)
         self._other_samples += chosen.steps
         found = bare.action_set
-        return chosen.cells, found.held(chosen.hold) if held and actions is None else found
+        return chosen.cells, found.held(chosen.hold) if held and actions is None else found, chosen.lives
 
     def _fit_quantiles(self, discretisation: Discretisation, env: Env) -> Discretisation:
         """Take the warm-up of cells that are cut at quantiles; its steps are counted."""
@@ -318,6 +329,7 @@ class GymWorld(World):
             self._refits, self._fitted_at = (check_count(position[name], name) for name in ("refits", "fitted_at"))
             cells.let_room_grow()
         cells = cells.recalling(position.get("discovered", []), growing=True)
+        self._lately.clear()
         self._environments.discretisation = self.discretisation._replace(cells=cells)
 
     def refit(self, met: int, *, exhausted: bool, rewarded: bool) -> Integers | None:
@@ -328,9 +340,11 @@ class GymWorld(World):
         self._refits = max(1, self._refits)
         cells.let_room_grow()
         since = self.samples - self._fitted_at
-        made = refitted(cells, met, since, self.num_actions, exhausted=exhausted, rewarded=rewarded)
+        lately = (len(set(self._lately)), len(self._lately)) if _small(cells) else None
+        made = refitted(cells, met, since, self.num_actions, exhausted=exhausted, rewarded=rewarded, lately=lately)
         if made is None:
             return None
+        self._lately.clear()
         changed, now = made
         changed.let_room_grow()
         self._environments.discretisation = self.discretisation._replace(cells=changed)
@@ -466,6 +480,8 @@ class GymWorld(World):
         if not isinstance(action, (int, np.integer)) or not 0 <= action < len(choices):
             raise ValueError(f"action is {action!r}, expected a whole number from 0 to {len(choices) - 1}")
         step = env.step(choices[action])
+        if self._chosen:
+            self._lately.append(step.state)
         if step.terminated or step.truncated:
             self._in_episode = False
         return step
@@ -502,6 +518,11 @@ class GymWorld(World):
         key = int(random.stream_key(np.uint64(self.seed), np.uint64(self.calls)))
         self.calls += 1
         return RandomStream(key), (int(random.walk_key(np.uint64(key), index)) >> 33 for index in itertools.count())
+
+
+def _small(cells: Cells) -> bool:
+    """Whether these are pictures made small, which mix what differs in what they do not show."""
+    return isinstance(cells, PictureCells) and cells.rows is not None
 
 
 def check_layouts(layouts: Iterable[int]) -> tuple[int, ...]:

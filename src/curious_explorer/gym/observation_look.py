@@ -25,6 +25,7 @@ from curious_explorer.errors import EnvironmentFailureError
 from curious_explorer.gym.cells import Env, FunctionCells
 from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.network_inputs import Part, parts_of
+from curious_explorer.gym.one_life import lives_in
 from curious_explorer.gym.stepped_environments import SingleEnvironment
 
 HOLDS = (1, 1, 2, 4, 8, 16)
@@ -50,6 +51,8 @@ class Look(NamedTuple):
     actions: list[int]
     """The action that followed each observation; -1 after the last of an episode."""
     steps: int
+    lives: bool = False
+    """Whether the environment says how many lives are left; see `one_life`."""
 
     @property
     def pairs(self) -> list[int]:
@@ -99,7 +102,7 @@ def look_around(
             actions.append(action)
             observations.append(observer.seen)
     actions.append(-1)
-    return Look(observations, actions, observer.steps)
+    return Look(observations, actions, observer.steps, observer.lives)
 
 
 def repeat_walks(
@@ -150,6 +153,10 @@ class _Observer:
     @property
     def over(self) -> bool:
         return self._given_up or self._env.terminated or self._env.truncated
+
+    @property
+    def lives(self) -> bool:
+        return lives_in(self._env.info) is not None
 
     @property
     def seen(self) -> Any:

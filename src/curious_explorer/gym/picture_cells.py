@@ -79,9 +79,7 @@ class PictureCells(CodedCells):
         self._read = Read(tuple(path))
         self.noise = tuple(noise)
         self._mask: NDArray[np.bool_] | None = None
-        self._blocks: tuple[tuple[int, ...], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]] | None = (
-            None
-        )
+        self._blocks: tuple[tuple[int, ...], NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]] | None = None
 
     @property
     def path(self) -> tuple[str | int, ...]:
@@ -107,23 +105,24 @@ class PictureCells(CodedCells):
         if self._blocks is None or self._blocks[0] != picture.shape:
             self._blocks = picture.shape, *self._sums(picture.shape)
         _, rows, columns, per_sum = self._blocks
-        sums = rows @ picture.reshape(len(picture), -1).astype(np.float32) @ columns
+        flat = picture.reshape(len(picture), -1).astype(np.float32)
+        sums = np.add.reduceat(np.add.reduceat(flat, rows, axis=0), columns, axis=1)
         grey: NDArray[np.uint8] = (sums * per_sum).clip(0, self.levels - 1).astype(np.uint8)
         return grey
 
-    def _sums(self, shape: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]:
-        """What sums over the rows and over the columns and colours of blocks, and what makes a level of a sum.
+    def _sums(self, shape: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        """Where blocks of rows, and of columns and colours, begin, and what makes a level of a sum over one.
 
-        Products of matrices are the fastest way, and sums of bytes are exact in them.
+        Sums of bytes are exact in single precision. Products of matrices would take 50 microseconds instead of 65 for
+        210 x 160 x 3 where a core is free, and 9 milliseconds where the threads of a library wait for each other.
         """
         assert self.rows is not None
         height, width, colours = shape[0], shape[1], math.prod(shape[2:])
         wanted = max(1, min(width, round(self.rows * width / height)))
         row = np.arange(height) * min(self.rows, height) // height
         column = np.repeat(np.arange(width) * wanted // width, colours)
-        rows = (np.arange(row[-1] + 1)[:, None] == row).astype(np.float32)
-        columns = (column[:, None] == np.arange(column[-1] + 1)).astype(np.float32)
-        sizes = np.outer(rows.sum(axis=1), columns.sum(axis=0)).astype(np.float64)
+        rows, columns = (np.searchsorted(each, np.arange(each[-1] + 1)) for each in (row, column))
+        sizes = np.outer(np.bincount(row), np.bincount(column)).astype(np.float64)
         above = 1.0 if self.most > 1.0 else 1e-9  # so that white belongs to the last level
         return rows, columns, self.levels / (sizes * (self.most + above))
 

@@ -25,6 +25,8 @@ from curious_explorer.studies.solve_measuring import (
     COUNTING,
     FEWEST_EPISODES,
     STAGE_OF,
+    from_counts,
+    longest_of,
     measure,
     network,
     play_for,
@@ -43,11 +45,12 @@ def choose(run: SolveRun, look: TaskLook) -> None:
     """Which of all that was learned and planned is handed out: the better half goes on to more episodes, and again."""
     if "choose" in run.stages:
         return
-    candidates = _candidates(run, look)[: max(1, run.left // (FEWEST_EPISODES * look.longest))]
+    longest = longest_of(run, look)
+    candidates = _candidates(run, look)[: max(1, run.left // (FEWEST_EPISODES * longest))]
     alive, seed = list(range(len(candidates))), spawned_seed(run.settings.seed, 4)
     returns: list[list[float]] = [[] for _ in candidates]
-    steps, given, fewest = 0, min(run.left, CHOOSING_EPISODES * look.longest), FEWEST_EPISODES
-    while len(alive) > 1 and steps + len(alive) * fewest * look.longest <= run.left:
+    steps, given, fewest = 0, min(run.left, CHOOSING_EPISODES * longest), FEWEST_EPISODES
+    while len(alive) > 1 and steps + len(alive) * fewest * longest <= run.left:
         for number in alive:
             agent = open_agent(run.folder, candidates[number], seed=spawned_seed(seed, number, fewest))
             share = given // (ROUNDS * len(alive))
@@ -89,10 +92,17 @@ def _candidates(run: SolveRun, look: TaskLook) -> list[dict[str, Any]]:
         ways.sort(key=lambda name: measure(run, look, name), reverse=True)
     found: list[dict[str, Any]] = []
     for way in ways:
-        found += [PLAN] if way == COUNTING else [network(way, "best", likeliest) for likeliest in (True, False)]
+        found += (
+            _of_counts(run) if way == COUNTING else [network(way, "best", likeliest) for likeliest in (True, False)]
+        )
     if LEARNING in ways:
         found += [network(LEARNING, "last", likeliest) for likeliest in (True, False)]
     return found
+
+
+def _of_counts(run: SolveRun) -> list[dict[str, Any]]:
+    first = from_counts(run)
+    return [first] if first == PLAN else [first, PLAN]
 
 
 def evaluate(run: SolveRun, look: TaskLook) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from curious_explorer.callbacks.events import BATCH, EXPLORE, FIRST_REWARD, tell
 from curious_explorer.explorers.exploration import Exploration
@@ -80,6 +81,15 @@ class CountedExploration:
         first = self._now.first_reward
         return None if first is None else self.looked + first
 
+    @property
+    def way(self) -> dict[str, Any] | None:
+        """The stored way that returned most: how many steps, what it returned, and when it was found."""
+        ways = self._now.ways
+        if ways is None or ways.given_up or ways.best.returned <= 0.0:
+            return None
+        steps = len(ways.best_way()) * self.world.most_samples_a_step
+        return {"steps": steps, "returned": ways.best.returned, "samples": self.looked + ways.best.samples}
+
     def go_on(self, most: int, piece: int, enough: Enough) -> Exploration:
         """Explore up to so many samples in all, until it is enough or nothing is left; asked after every piece."""
         most -= self.looked
@@ -124,6 +134,9 @@ class CountedExploration:
         tell(run.watch, BATCH, EXPLORE, self.samples, numbers)
         before = run.used - int(run.stages.get("explore", {}).get("samples", 0))
         words = f"{met:,} cells" + ("" if first is None else f", reward after {first:,}")
+        way = self.way
+        if way is not None:
+            words += f", best return {way['returned']:.6g}"
         run.progress(Progress("exploring", before + self.samples, words))
 
 

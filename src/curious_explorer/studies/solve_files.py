@@ -12,7 +12,8 @@ from typing import Any
 
 from curious_explorer.errors import CheckpointError, StudyError
 from curious_explorer.explorers.exploration import Exploration
-from curious_explorer.gym.agents import Agent
+from curious_explorer.gym.agents import Agent, WayAgent
+from curious_explorer.gym.discretisation import Discretisation
 from curious_explorer.gym.memory import check_memory
 from curious_explorer.sb3.training import load_trained
 from curious_explorer.settings_description import RunFolder
@@ -27,6 +28,8 @@ SETTINGS_FILE, STAGES_FILE, AGENT_FILE, SUMMARY_FILE = "solve.json", "stages.jso
 PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "reset_model"
 PLAN: dict[str, Any] = {"kind": "plan", "folder": EXPLORATION}
 """The agent that acts by the plan on the counts."""
+WAY: dict[str, Any] = {"kind": "way", "folder": EXPLORATION}
+"""The agent that takes the stored actions that returned most."""
 
 
 def solve_folder(path: str | Path) -> RunFolder:
@@ -72,6 +75,12 @@ def open_agent(folder: Path, described: dict[str, Any], *, seed: int = 0) -> Age
     if described["kind"] == "plan":
         steps = (kept_stages(folder) or {}).get("memory", {}).get("steps")
         return CountsPlan(Exploration.load(folder / described["folder"])).agent(seed=seed, memory=steps)
+    if described["kind"] == "way":
+        exploration = Exploration.load(folder / described["folder"])
+        if exploration.ways is None or exploration.discretisation is None:
+            raise CheckpointError(f"{folder / described['folder']} has no stored ways; do the run again elsewhere")
+        way = exploration.ways.best_way()
+        return WayAgent(way, Discretisation.from_stored(exploration.discretisation), seed=seed)
     agent, _ = load_trained(
         folder / described["folder"], described["which"], deterministic=described["deterministic"], seed=seed
     )
@@ -84,7 +93,7 @@ def chosen_agent(folder: Path) -> dict[str, Any]:
     if found is None:
         raise CheckpointError(f"{folder} holds a run of solve that has chosen no agent yet; the same command goes on")
     expected: dict[str, tuple[type, ...]] = {"kind": (str,), "folder": (str,)}
-    if found.get("kind") != "plan":
+    if found.get("kind") not in ("plan", "way"):
         expected |= {"which": (str,), "deterministic": (bool,)}
     with reading(folder / AGENT_FILE, CheckpointError, "an agent of this run", "do it again elsewhere"):
         check_types(found, expected)

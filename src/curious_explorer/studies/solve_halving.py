@@ -16,7 +16,7 @@ from typing import Any
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.studies.solve_exploring import CountedExploration
 from curious_explorer.studies.solve_files import LEARNING, PLAIN, RESETS
-from curious_explorer.studies.solve_measuring import COUNTING, STAGE_OF, measure, worth_of
+from curious_explorer.studies.solve_measuring import COUNTING, PLANNED, STAGE_OF, measure, worth_of
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_stages import keep_exploration
 from curious_explorer.studies.solve_training import is_solved, kept_of, train_for
@@ -56,8 +56,12 @@ def _ways_to_go_on(run: SolveRun, look: TaskLook) -> list[str]:
         plainly = measure(run, look, PLAIN)
         better = not told or plan > plainly
         counting = [COUNTING] if not explored["complete"] and (explored["noisy"] or look.pays_all_along) else []
-        ways = [LEARNING, *ways, *counting] if better else [*ways, *counting]
-        run.tell(f"The plan on the counts returns {plan:.3g}, plain learning so far {plainly:.3g}.")
+        stored = explored.get("way") is not None
+        # Roll-ins go by counts, and lead nowhere where only stored actions get to the reward.
+        leads = better and (not stored or measure(run, look, PLANNED) > plainly)
+        ways = [*([LEARNING] if leads else []), *ways, *counting]
+        found = "The best stored way" if stored else "The plan on the counts"
+        run.tell(f"{found} returns {plan:.3g}, plain learning so far {plainly:.3g}.")
     if len(ways) > 1:
         run.tell(f"The rest of the samples is shared among {len(ways)}, and the worst given up: {', '.join(ways)}.")
     return ways

@@ -6,12 +6,12 @@ from typing import Any
 
 from curious_explorer.gym.agents import Agent, Played, play_episodes
 from curious_explorer.sb3.algorithms import spawned_seed
-from curious_explorer.studies.solve_files import LEARNING, PLAIN, PLAN, open_agent
+from curious_explorer.studies.solve_files import LEARNING, PLAIN, PLAN, WAY, open_agent
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.task_look import TaskLook
 
-COUNTING = "counting"
-STAGE_OF = {PLAIN: "plain", LEARNING: "learn", COUNTING: "explore"}
+COUNTING, PLANNED = "counting", "planned"
+STAGE_OF = {PLAIN: "plain", LEARNING: "learn", COUNTING: "explore", PLANNED: "explore"}
 """Where the results of each way to go on are kept."""
 FEWEST_EPISODES, MOST_EPISODES = 3, 200
 
@@ -19,6 +19,17 @@ FEWEST_EPISODES, MOST_EPISODES = 3, 200
 def network(folder: str, which: str, deterministic: bool) -> dict[str, Any]:
     """The agent that a training has left."""
     return {"kind": "network", "folder": folder, "which": which, "deterministic": deterministic}
+
+
+def from_counts(run: SolveRun) -> dict[str, Any]:
+    """The agent that exploring has left: stored actions where cells mix states, the plan on the counts elsewhere."""
+    return PLAN if run.stages["explore"].get("way") is None else WAY
+
+
+def longest_of(run: SolveRun, look: TaskLook) -> int:
+    """The most steps of an episode: a way that is known may be longer than any that was seen in the look."""
+    way = run.stages.get("explore", {}).get("way")
+    return look.longest if way is None else max(look.longest, int(way["steps"]))
 
 
 def play_for(run: SolveRun, look: TaskLook, agent: Agent, steps: int, seed: int, fewest: int) -> Played:
@@ -37,7 +48,8 @@ def measure(run: SolveRun, look: TaskLook, way: str) -> float:
     kept = run.stages.get("measure", {"samples": 0})
     samples, curve = int(run.stages[STAGE_OF[way]]["samples"]), kept.get(way, [])
     if not curve or curve[-1][0] < samples:
-        described = PLAN if way == COUNTING else network(way, "best", False)
+        agents = {COUNTING: from_counts(run), PLANNED: PLAN}
+        described = agents.get(way) or network(way, "best", False)
         seed = spawned_seed(run.settings.seed, 9, len(curve))
         agent = open_agent(run.folder, described, seed=seed)
         played = play_for(run, look, agent, run.budget.measuring, seed, FEWEST_EPISODES)

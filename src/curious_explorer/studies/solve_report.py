@@ -18,7 +18,7 @@ from curious_explorer.studies.page.page_assembly import text_table
 from curious_explorer.studies.page.run_page import Section, drawing, film_of, run_page, words
 from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
-from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, PLAN, chosen_agent, open_agent
+from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, PLAN, WAY, chosen_agent, open_agent
 from curious_explorer.studies.solving_words import candidate_words
 from curious_explorer.studies.task_look import TaskLook
 
@@ -64,8 +64,13 @@ def _videos(folder: Path, stages: dict[str, Any]) -> str:
     """The agent, and the way that exploring found, if they can be drawn and encoded."""
     parts = [_video(folder, open_agent(folder, chosen_agent(folder)), AGENT_VIDEO, FILMED_EPISODES, "The agent")]
     if stages.get("explore", {}).get("distance") is not None:
-        plan = open_agent(folder, PLAN)
-        what = "The way to the reward on the counts, by which roll-ins go"
+        stored = stages["explore"].get("way") is not None
+        plan = open_agent(folder, WAY if stored else PLAN)
+        what = (
+            "The stored actions that returned most"
+            if stored
+            else "The way to the reward on the counts, by which roll-ins go"
+        )
         parts.append(_video(folder, plan, WAY_VIDEO, FILMED_WAYS, what))
     return "\n".join(parts)
 

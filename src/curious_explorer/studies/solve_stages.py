@@ -159,12 +159,21 @@ def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploratio
             "cells_are": exploring.world.discretisation.cells.describe(),
             "notes": list(exploring.world.notes),
             "actions": exploring.world.num_actions,
-            "distance": plan.distance if look.pays_all_along or exploring.first_reward is not None else None,
+            "distance": _distance(plan, exploring, look),
+            "way": exploring.way,
             "largest": _largest_reward(exploration),
             "positive": _pays(exploration, look.paid_back),
             "growth": growth,
         },
     )
+
+
+def _distance(plan: CountsPlan, exploring: CountedExploration, look: TaskLook) -> int | None:
+    """The steps to what pays: by the counts, or along a stored way where these do not know one any more."""
+    if not look.pays_all_along and exploring.first_reward is None:
+        return None
+    way = exploring.way
+    return plan.distance if plan.distance is not None or way is None else int(way["steps"])
 
 
 def _largest_reward(exploration: Exploration) -> float | None:

@@ -112,6 +112,13 @@ def _how(summary: dict[str, Any], stages: dict[str, Any]) -> str:
     if agent["kind"] == "plan":
         trained = "no network that was trained is better" if "learn" in stages else "plain learning is no better"
         return f"What acts is the plan on the counts of the exploration, by cells; {trained}."
+    if agent["kind"] == "way":
+        way = stages["explore"]["way"]
+        return (
+            f"What acts are the {way['steps']:,} steps that returned most while exploring, one after the other without "
+            "a look: cells mix what differs here, but the same actions lead to the same place. It is no network that "
+            "sees, and what is random in an environment would lead it astray."
+        )
     if agent["folder"] == "learning":
         return "What acts is a network, trained from starts that moved back from the reward."
     if "explore" not in stages:
@@ -138,6 +145,8 @@ def candidate_words(candidate: dict[str, Any]) -> str:
     """What an agent is, in words."""
     if candidate["kind"] == "plan":
         return "the plan on the counts"
+    if candidate["kind"] == "way":
+        return "the stored way"
     how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
     network = "the plain learner's network" if candidate["folder"] == PLAIN else "the network"
     return f"{network}, {candidate['which']}, {how}"

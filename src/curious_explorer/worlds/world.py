@@ -99,6 +99,8 @@ class World(ABC):
     """Seeds of the layouts that restarts draw from, in a world that is many side by side."""
     seed: int = 0
     """Where the draws of the plain versions below come from, together with `calls`."""
+    repeats: bool = False
+    """Whether the same actions from a start were seen to lead to the same states, wherever it was tried."""
     calls: int = 0
     """How often the plain versions below were called; a `position` of yours should hold it."""
 
