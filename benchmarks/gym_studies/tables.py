@@ -15,7 +15,7 @@ from curious_explorer.studies.statistics import improvement_interval, probabilit
 OURS, PLAIN = "ours", "plain"
 RIVALS = (OURS, PLAIN, *BONUSES, "planning", "archive")
 PARTS = ("warm", "cold", "spread", *CHANGED)
-GRID = (10_000, 25_000, 50_000, 100_000, 200_000, 300_000)
+GRID = (10_000, 25_000, 50_000, 100_000, 200_000, 500_000)
 """Samples at which learning curves are shown."""
 HARD = 0.1
 """A task is one that plain PPO does not learn if its runs come to less than this on average."""
