@@ -318,3 +318,24 @@ def test_worlds_refuse_cells_that_cannot_fit_before_a_step():
     ]:
         with pytest.raises(ValueError, match=message):
             GymWorld("MountainCar-v0", cells=cells)
+
+
+def test_the_things_of_a_minigrid_are_found_wherever_they_were_carried_to():
+    """Where they lie is looked up again only when the grid has changed; two of them take turns here."""
+    pytest.importorskip("minigrid", reason="the extra gym is not installed")
+    cells, generator = MiniGridCells(10_000, things=True), np.random.default_rng(3)
+    envs = [gymnasium.make("MiniGrid-DoorKey-5x5-v0") for _ in range(2)]
+    seen = set()
+    for step in range(2_000):
+        env = envs[step % 2]
+        if step % 200 < 2:
+            env.reset(seed=int(step % 3))
+        observation, *_ = env.step(int(generator.choice([0, 1, 2, 2, 3, 4, 5])))
+        things = [
+            f"{place}{thing.type}{thing.color}{int(getattr(thing, 'is_open', 0))}{int(getattr(thing, 'is_locked', 0))}"
+            for place, thing in enumerate(env.unwrapped.grid.grid)
+            if thing is not None and thing.type in ("door", "key")
+        ]
+        seen.add(" ".join(things))
+        assert cells.key(observation, env).split(";")[2] == " ".join(things)
+    assert len(seen) > 10

@@ -167,16 +167,21 @@ class MiniGridCells(DiscoveredCells):
     def __init__(self, max_cells: int = 5_000, *, things: bool = False) -> None:
         super().__init__(max_cells)
         self._things = bool(things)
+        self._grid_seen: list[Any] = []
+        self._places: list[int] = []
 
     def key(self, observation: Any, env: Env | None) -> str:
         """The symbolic state as text."""
         grid = self._grid(env)
         column, row = (int(place) for place in grid.agent_pos)
         carried = "" if grid.carrying is None else f"{grid.carrying.type}/{grid.carrying.color}"
+        cells = grid.grid.grid
+        if cells != self._grid_seen:  # which is seldom: looking through all of them takes longer than a step
+            self._grid_seen = list(cells)
+            self._places = [place for place, thing in enumerate(cells) if thing is not None and self._matters(thing)]
         things = [
             f"{place}{thing.type}{thing.color}{int(getattr(thing, 'is_open', 0))}{int(getattr(thing, 'is_locked', 0))}"
-            for place, thing in enumerate(grid.grid.grid)
-            if thing is not None and (thing.type == "door" or (self._things and thing.type in _MOVABLE))
+            for place, thing in ((place, cells[place]) for place in self._places)
         ]
         return f"{column},{row},{int(grid.agent_dir)};{carried};{' '.join(things)}"
 
@@ -200,6 +205,10 @@ class MiniGridCells(DiscoveredCells):
                 numbers[name] = numbers.get(name, 0) + 1
                 parts[f"{name} {numbers[name]}"] = place
         return parts
+
+    def _matters(self, thing: Any) -> bool:
+        """Whether it tells cells apart where a thing lies, and how it is."""
+        return thing.type == "door" or (self._things and thing.type in _MOVABLE)
 
     def _grid(self, env: Env | None) -> Any:
         grid: Any = None if env is None else env.unwrapped
