@@ -134,6 +134,7 @@ def run(task: str, arm: str, seed: int, asked: argparse.Namespace, results: list
         lesson_updates=asked.lesson_updates if arm == "memory" else 600,
         tests=asked.tests,
         seed=seed,
+        begin=asked.begin if arm == "memory" else None,
         cloning=cloning,
     )
     if asked.ignore_seeds:
@@ -174,6 +175,7 @@ def main() -> None:
     parser.add_argument("--follow", type=int, default=defaults.follow, help="episodes of the network in a layout")
     parser.add_argument("--lesson-updates", type=int, default=defaults.lesson_updates)
     parser.add_argument("--set", action="append", default=[], help="of RecurrentCloning, such as memory=256")
+    parser.add_argument("--begin", help="a policy of an easier task to begin with: FOLDER/TASK-memory-100/0064/policy")
     parser.add_argument("--tests", type=int, default=500)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="where the network that remembers learns")

@@ -104,6 +104,12 @@ def test_what_was_learned_in_some_layouts_saves_samples_in_the_next():
     assert np.mean([each.first_reward for each in without.found][-10:]) > 30
 
 
+def test_what_is_known_beforehand_helps_in_the_first_layouts():
+    knowing = ManyLayouts(first_share=20, after=0, at_once=2, first_guess=Reader()([]))
+    found = explore(world_of(range(4), length=12), knowing, gamma=0.9, samples=5_000).found
+    assert [each.first_reward for each in found] == [11] * 4
+
+
 class Whole(HashedCells):
     """Cells that know all signs, so that each layout has its own."""
 

@@ -1,6 +1,7 @@
 """Exploring, cloning and testing in stages that go on where they were left."""
 
 import functools
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -46,6 +47,25 @@ def test_unseen_layouts_are_solved_by_what_was_learned_in_others_and_stages_go_o
     for seed in range(200, 220):
         seen, _ = env.reset(seed=seed)
         assert policy.probabilities([seen])[0].argmax() == seen[1]
+
+
+def test_what_an_easier_task_has_taught_helps_from_the_first_layout(tmp_path):
+    small = RecurrentCloning(
+        width=32, memory=32, walks=32, kept=4, longest=24, batch=16, every=5, updates=150, updates_a_layout=0
+    )
+    settings = {"cloning": small, "lesson_updates": 20, "tests": 20}
+    easier = study(**settings, stages=(8,))
+    easier.run(tmp_path / "easier")
+    harder = {**settings, "stages": (3,), "seed": 1, "make": functools.partial(Signposts, length=5, limit=24)}
+    knowing = study(**harder, begin=tmp_path / "easier" / "0008" / "policy")
+    (stage,), (alone,) = knowing.run(tmp_path / "knowing"), study(**harder).run(tmp_path / "alone")
+    assert sum(stage.first_rewards) < 0.7 * sum(alone.first_rewards)
+    with pytest.raises(StudyError, match="settings"):
+        study(**harder).run(tmp_path / "knowing")
+    with pytest.raises(ValueError, match="same settings"):
+        study(**harder | {"cloning": replace(small, memory=16)}, begin=knowing.begin).settings()
+    with pytest.raises(ValueError, match="there are no lessons"):
+        study(**harder, lessons=False, begin=knowing.begin)
 
 
 class StoppedError(Exception):

@@ -96,6 +96,8 @@ class ManyLayouts:
     """How many states of a layout are labelled; where there are more, those nearest to the best ways."""
     teacher: Teacher | None = None
     """What makes a guess of labels; None: layouts are explored without."""
+    first_guess: Guess | RememberingGuess | None = None
+    """What is thought before the first lesson, such as a policy of an easier task that shows and does the same."""
     jobs: Jobs = field(default_factory=InThisProcess)
     """Where: in this process, or an executor such as ``Processes(workers=8)``."""
 
@@ -156,7 +158,7 @@ class _Schedule:
         self._even = max(settings.first_share, samples // len(world.layouts))
         self._spent = 0
         self._first_reward: int | None = None
-        self._guess: Guess | RememberingGuess | None = None
+        self._guess = settings.first_guess
         self._learned_from = 0
         self._labelled = 0  # how many layouts, or turns where no layout can be come back to
         self._known = known

@@ -136,6 +136,9 @@ class LayoutsStudy:
     threshold: float = 0.0
     """A test layout is solved if its episode returns more."""
     seed: int = 0
+    begin: str | Path | None = None
+    """The folder of a `RecurrentPolicy` of another task that shows and does the same, from which lessons go on: what it
+    thinks is tried first in the first layouts, too. None: they begin from nothing."""
     cloning: Any = field(default=None)
     """A `sb3.recurrent_cloning.RecurrentCloning`, or a `sb3.label_cloning.Cloning` for a network without memory; the
     first with its defaults if None."""
@@ -153,6 +156,8 @@ class LayoutsStudy:
         check_count(self.tests, "tests", least=1)
         check_gamma(self.gamma)
         check_seed(self.seed)
+        if self.begin is not None and not (self.lessons and self._remembers):
+            raise ValueError("begin is a network that remembers, but there are no lessons, or they are of one without")
 
     @property
     def split(self) -> LayoutSplit:
@@ -163,12 +168,28 @@ class LayoutsStudy:
         """What results depend on, as plain data; more stages may be added later."""
         actions = None if self.actions is None else [str(action) for action in self.actions]
         plain = ("name", "share", "after", "follow", "lessons", "lesson_updates", "tests", "gamma", "threshold", "seed")
+        begun = {} if self.begin is None else {"begin": hashlib.sha256(self._begin().encode()).hexdigest()}
         return {
             **{name: getattr(self, name) for name in plain},
+            **begun,
             "actions": actions,
             "cells": "automatic" if self.cells is None else self.cells.description(),
             "cloning": asdict(self._cloning()),
         }
+
+    def _begin(self) -> RecurrentPolicy:
+        assert self.begin is not None
+        space, choices = self._spaces()
+        policy, cloning = RecurrentPolicy.load(self.begin, space), self._cloning()
+        given = {
+            "actions": len(policy.choices),
+            "memory": policy.memory_size,
+            "width": policy.weights["see"].shape[1],
+        }
+        wanted = {"actions": len(choices), "memory": cloning.memory, "width": cloning.width}
+        if given != wanted:
+            raise ValueError(f"begin is a policy with {given}, expected {wanted}; take one cloned by the same settings")
+        return policy
 
     def _cloning(self) -> Any:
         from curious_explorer.sb3.recurrent_cloning import RecurrentCloning
@@ -226,7 +247,10 @@ class LayoutsStudy:
         began = time.process_time()
         world = GymWorld(self.make, cells=self.cells, actions=self._spaces()[1], seed=self.seed, layouts=layouts)
         teacher = self._teacher(earlier) if self.lessons else None
-        explorer = ManyLayouts(after=self.after, follow=self.follow, teacher=teacher, jobs=run.executor)
+        guess = teacher.policy if teacher is not None and self._remembers else None
+        explorer = ManyLayouts(
+            after=self.after, follow=self.follow, teacher=teacher, first_guess=guess, jobs=run.executor
+        )
         left = max(self.share * len(layouts) - world.samples, 1)  # what a first look took is gone
         looked, own = world.samples, {"settings": run.study.digest()}
 
@@ -255,7 +279,10 @@ class LayoutsStudy:
             lesson = replace(self._cloning(), most_updates=self.lesson_updates)
             return CloningTeacher(space, tuple(choices), lesson)
         lesson = replace(self._cloning(), updates=self.lesson_updates, updates_a_layout=0)
-        return RecurrentTeacher(space, choices, lesson, begin=_policy_in(earlier, space))
+        known = _policy_in(earlier, space)
+        if known is None and self.begin is not None:
+            known = self._begin()
+        return RecurrentTeacher(space, choices, lesson, begin=known)
 
     def _spaces(self) -> tuple[Any, list[Any]]:
         """The observation space, and the actions by number."""
