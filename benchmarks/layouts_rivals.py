@@ -9,7 +9,6 @@ step is a sample, those of a bonus's warm-up too; those of tests are not.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import warnings
 from typing import Any
@@ -113,9 +112,13 @@ def run(task: str, algorithm: str, seed: int, tests_at: list[int], tests: int) -
             policy_kwargs={"net_arch": [256, 256], "activation_fn": ReLU},
         )
         model.set_logger(quiet_logger())
-        with contextlib.suppress(BudgetSpent):
+        try:
             model.learn(2 * tests_at[-1], callback=Tests())
-        tell(model)
+        except BudgetSpent:
+            tell(model)
+        except TimeIsUpError:
+            print(f"{task}, {algorithm}, seed {seed}: stopped after {meter.taken:,} samples", flush=True)
+            raise
 
 
 def main() -> None:
@@ -139,7 +142,7 @@ def main() -> None:
                     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
                         run(task, algorithm, seed, asked.tests_at, asked.tests)
     except TimeIsUpError:
-        print("stopped when the time was up", flush=True)
+        print("the time is up; what is not listed was not run", flush=True)
 
 
 if __name__ == "__main__":
