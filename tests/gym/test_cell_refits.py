@@ -122,6 +122,18 @@ def test_cells_that_will_do_stay_what_they_are():
     assert refitted(SymbolCells(), 900, 1_000, 2, exhausted=True, rewarded=False) is None
 
 
+def test_small_pictures_are_kept_in_a_band_of_what_was_met_of_late():
+    cells, told = PictureCells(13, 8), {"exhausted": False, "rewarded": False}
+    assert refitted(cells, 100, 20_000, 18, **told, lately=(60, 4_000))[0].rows == 16
+    assert refitted(cells, 100, 20_000, 18, **told, lately=(70, 4_000)) is None
+    assert refitted(cells, 100, 200_000, 18, **told, lately=(70, 4_000)) is None  # where others would be too coarse
+    assert refitted(cells, 100, 17_000, 18, **told, lately=(60, 4_000)) is None  # not every pair was tried ten times
+    assert refitted(cells, 100, 20_000, 18, **told, lately=(3, 400)) is None
+    assert refitted(cells, 100, 20_000, 18, exhausted=False, rewarded=True, lately=(60, 4_000)) is None
+    met = cells.recalling([str(place) for place in range(600)], growing=True)
+    assert refitted(met, 600, 2_000, 18, **told, lately=(600, 2_000))[0].rows == 11
+
+
 def test_too_fine_a_grid_is_made_coarser_on_the_way_and_every_step_counted():
     world = as_if_chosen(Drift, NumberCells([0.3] * 5), 1)
     looked, before = world.samples, world.discretisation.cells.description()["widths"]

@@ -9,9 +9,9 @@ With T samples since cells were chosen or forgotten, M cells met and A actions, 
     too coarse  if nothing is left to try, or if every pair was tried more than `TOO_OFTEN` times on average. They are
                 made finer, and all counts begin anew: unless a reward was seen, to which a way is known by these cells.
 
-Small pictures are too coarse sooner: if the last steps (`LATELY_LEAST` or more) met fewer cells than `TOO_FEW` for each
-of them, and every pair was tried more than `OFTEN_ENOUGH` times on average. Together with the first rule this keeps
-them in a band: of every sixty-four steps one meets a cell of its own, and of every four not more than one.
+Small pictures are too coarse, if anything is left to try, where every pair was tried more than `OFTEN_ENOUGH` times on
+average, and the last steps (`LATELY_LEAST` or more) met fewer cells than `TOO_FEW` for each of them. Together with the
+first rule this keeps them in a band: of sixty-four steps one at least meets a cell of its own, and of four one at most.
 
 Symbols have no coarser or finer cells, and stay what they are. All steps stay counted.
 """
@@ -60,8 +60,9 @@ def refitted(
     too_many = TOO_MANY_EXACT if _exact(cells) else TOO_MANY
     if met * too_many > samples and not exhausted:
         return _coarser(cells, samples / ENOUGH, forget=not rewarded)
-    few = lately is not None and lately[1] >= LATELY_LEAST and lately[0] < TOO_FEW * lately[1]
-    if rewarded or (not exhausted and met * num_actions * (OFTEN_ENOUGH if few else TOO_OFTEN) > samples):
+    often = samples > met * num_actions * (TOO_OFTEN if lately is None else OFTEN_ENOUGH)
+    few = lately is None or (lately[1] >= LATELY_LEAST and lately[0] < TOO_FEW * lately[1])
+    if rewarded or not (exhausted or (often and few)):
         return None
     finer = cells.finer()
     return None if finer is None else (finer, np.zeros(0, dtype=np.int64))
