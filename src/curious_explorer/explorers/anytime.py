@@ -18,12 +18,13 @@ many new episodes as its challenger had, and they alone say what it is worth fro
 policy stays only by being better, or by being lucky again each time.
 
 **The factor.** Suppose that one of the two, alone, would hand out a policy after n steps. Here it has that policy after
-n steps of its own and what was spent on evaluations in between: two, of the challenger and of what is handed out, each
-of `EVALUATION_SHARE` of the steps so far at most, and the next ones are due when those have grown by `GROWTH`, so all
-of them make 0.15 n at most. It is measured at the latest when the process has grown by `GROWTH` again. By then the
-other process has used no more, but for a piece. So that is at most 2 * 1.15 * 1.25 = 2.9 n steps, **at most 3 n**, if a
-measurement tells the better policy from the worse. Where it does not, because the two are closer than its noise, the
-better one has its next chance when the process has grown by `GROWTH`, with more episodes, and against new ones.
+n steps of its own and what was spent on evaluations before. Each of those takes `EVALUATION_SHARE` of the steps so far
+at most. Two at a time, of a challenger and of what is handed out, are due when steps have grown by `GROWTH`: 0.15 n
+together. One more, of what is handed out, follows each cycle of the optimizer: less than 0.05 n where cycles grow by
+half, as they do. The policy is measured at the latest when the process has grown by `GROWTH` again. By then the other
+process has used no more, but for a piece. So that is at most 2 * 1.2 * 1.25 n steps, **at most 3 n**, if a measurement
+tells the better policy from the worse. Where it does not, because the two are closer than its noise, the better one has
+its next chance when the process has grown by `GROWTH`, with more episodes, and against new ones of the other.
 A process that ends leaves all further steps to the other one. ``python -m benchmarks.anytime`` measures the factor.
 """
 
