@@ -524,16 +524,21 @@ def test_exploration_ends_when_nothing_is_poorly_visited():
     assert got.samples == world.samples
 
 
-def test_what_cannot_be_reached_is_given_up_after_trying_harder():
-    """One state more, into which nothing leads."""
+@pytest.mark.parametrize(
+    ("optimizer", "rounds", "all_of_them"),
+    [(Reinforce(), None, False), (Reinforce(), 12, False), (Reinforce(updates=2), 12, True)],
+)
+def test_what_cannot_be_reached_is_given_up_after_trying_harder(optimizer, rounds, all_of_them):
+    """One state more, into which nothing leads: a number of rounds is a limit, and all of them with given updates."""
     transitions, rewards = np.zeros((4, 2, 4)), np.zeros((4, 2))
     transitions[0, 0, 1] = transitions[0, 1, 0] = transitions[1, :, 2] = transitions[2, :, 0] = transitions[3, :, 0] = (
         1.0
     )
-    got = explore(TabularWorld(FiniteMDP(transitions, rewards, 0)), Reinforce(), gamma=0.9, progress=False)
-    assert got.ended == NOTHING_NEW
+    world = TabularWorld(FiniteMDP(transitions, rewards, 0))
+    got = explore(world, optimizer, gamma=0.9, rounds=rounds, progress=False)
+    assert got.ended == (None if all_of_them else NOTHING_NEW)
     assert got.rounds[-1].poorly_visited.tolist() == [False, False, False, True]
-    assert len(got.rounds) >= 5  # 1, 2, 4, 8 and 16 times as much
+    assert len(got.rounds) == 12 if all_of_them else 5 <= len(got.rounds) < 12  # 1, 2, 4, 8 and 16 times as much
 
 
 @pytest.mark.parametrize("given", [{}, {"rounds": 500}])

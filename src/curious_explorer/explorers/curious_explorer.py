@@ -74,10 +74,9 @@ MOST_ROUNDS = 500
 MOST_EFFORT = 16
 """How many times as much a round samples as usual before what is left counts as out of reach."""
 MOST_STEPS = annealed.MOST_STEPS // 2
-"""Where neither rounds nor samples are given, no round begins after so many steps: half of those after which learning
-ends, which has the other half. In a windy grid of 630 cells the last dozen of states took exploring 10 million steps
-more, and left learning too few: TRPO got 0.88 of the best value on one seed of four, and 0.96 or more on all with half
-of the steps."""
+"""Where no samples are given, no round begins after so many steps: half of those after which learning ends, which has
+the other half. In a windy grid of 630 cells the last dozen of states took exploring 10 million steps more, and left
+learning too few: TRPO got 0.88 of the best value on one seed of four, with half of the steps 0.96 or more on all."""
 
 
 def explore(
@@ -160,7 +159,8 @@ class CuriousExplorer:
     _: KW_ONLY
     rounds: int | None = None
     """N, how many policies to learn at most. Exploration ends before that when K_n is empty, unless thresholds are
-    given that may fill it again, and, where this is None, when nothing new is reached however much is tried."""
+    given that may fill it again. Where this is None, or an optimizer learns by itself how long, it also ends when
+    nothing new is reached however much is tried, and begins no round after `MOST_STEPS`."""
     thresholds: Schedule | float | None = None
     """beta_n: a number beta for all rounds, a function of n (see `curious_explorer.explorers.thresholds`), or None for
     beta = 1 / (2 |S|)."""
@@ -317,7 +317,9 @@ class _Rounds:
         self, explorer: CuriousExplorer, world: World, plan: _Plan, done: list[Round], watch: Watch | None
     ) -> None:
         self._explorer, self._world, self._plan, self._done, self._watch = explorer, world, plan, done, watch
-        self._unlimited = plan.shares is None and explorer.rounds is None
+        self._ends_by_itself = plan.shares is None and (
+            explorer.rounds is None or (explorer.thresholds is None and _learns_by_itself(explorer.optimizer))
+        )
         self._learning_world = RecordingWorld(world) if explorer.record else world
         self._account = SampleAccount(world, plan.shares, spent=sum(finished.samples for finished in done))
         self._total: Floats = np.zeros(world.num_states)  # D_0 + ... + D_n
@@ -333,7 +335,7 @@ class _Rounds:
     def is_over(self) -> bool:
         """Whether no round follows."""
         ended = bool(self._done) and self._done[-1].ended is not None
-        return ended or (self._unlimited and self._account.spent >= MOST_STEPS)
+        return ended or (self._ends_by_itself and self._account.spent >= MOST_STEPS)
 
     @property
     def policy(self) -> KnownPolicy:
@@ -361,7 +363,7 @@ class _Rounds:
         self._left.append(int(poorly_visited.sum()))
         if not poorly_visited.any() and self._explorer.thresholds is None:
             self._ended = EMPTY
-        elif self._unlimited and effort_of(self._left) > MOST_EFFORT:
+        elif self._ends_by_itself and effort_of(self._left) > MOST_EFFORT:
             self._ended = NOTHING_NEW
         return poorly_visited
 
@@ -434,6 +436,11 @@ def effort_of(poorly_visited: Sequence[int]) -> int:
         effort = max(1, effort // 2) if count < fewest else 2 * effort
         fewest = min(fewest, count)
     return effort
+
+
+def _learns_by_itself(optimizer: Optimizer) -> bool:
+    """Whether an optimizer decides how long a round learns; one that was given updates is let do all rounds."""
+    return isinstance(optimizer, RoundOptimizer) and getattr(optimizer, "updates", None) is None
 
 
 def _steps_of(measure: Visits, gamma: float) -> float:
