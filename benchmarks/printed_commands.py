@@ -40,16 +40,16 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 
 SMALL = {
     "reproduce": {"--depths": "5", "--seeds": "1"},
-    "compare": {"--samples": "2000", "--seeds": "1"},
-    "explore": {"--samples": "4000"},
+    "compare": {"--samples": "10000", "--seeds": "1"},
+    "explore": {"--samples": "6000"},
     "train": {"--samples": "3000"},
-    "solve": {"--samples": "4000"},
+    "solve": {"--samples": "12000"},
     "demo": {"--depth": "5"},
 }
 """Options that are given or replaced, so that a command takes seconds."""
 STANDS_FOR = {
     "ID": "MiniGrid-DoorKey-5x5-v0",
-    "N": "4000",
+    "N": "12000",
     "K": "1",
     "k": "1",
     "<id>": "rmax",
@@ -65,10 +65,10 @@ REST = {
 GRANTED = {
     "results/lock": "explore dcl/5 --samples 40000 --out results/lock",
     "results/path": "explore path.json --samples 40000 --out results/path",
-    "results/car": "explore MountainCar-v0 --samples 4000 --out results/car",
-    "results/goal-car": "explore goal_mountain_car:GoalMountainCar-v0 --samples 4000 --out results/goal-car",
-    "results/mine": "solve my_package:MyEnv-v0 --samples 3000 --out results/mine",
-    "results/comparison": "compare --environments dcl/5 --samples 2000 --seeds 1 --out results/comparison",
+    "results/car": "explore MountainCar-v0 --samples 6000 --out results/car",
+    "results/goal-car": "explore goal_mountain_car:GoalMountainCar-v0 --samples 6000 --out results/goal-car",
+    "results/mine": "solve my_package:MyEnv-v0 --samples 12000 --out results/mine",
+    "results/comparison": "compare --environments dcl/5 --samples 10000 --seeds 1 --out results/comparison",
 }
 OWN = """
 import gymnasium
@@ -137,7 +137,7 @@ def given(line: str) -> list[str]:
     """The words of a printed command as they are given: complete, and small."""
     name, *words = shlex.split(line.replace("[", "").replace("]", "").replace("<short name>", "dcl"))[1:]
     words = [STANDS_FOR.get(word, word) for word in words]
-    words = [re.sub(r"@\d+", "@2000", word) for word in words]
+    words = [re.sub(r"@\d+", "@10000", word) for word in words]
     if "..." in words:
         words = [*shlex.split(REST[name]), *(word for word in words if word != "...")]
     elif name in REST and words and words[0].startswith("-") and "--help" not in words:

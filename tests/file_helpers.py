@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from curious_explorer.storage import checksum_of
 
@@ -51,3 +53,19 @@ def _checksum(array: Any) -> int:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.asanyarray(array))
     return zlib.crc32(buffer.getvalue())
+
+
+def frames_of(film):
+    """Every frame of a film, decoded, shape (height, width, 3)."""
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra report is not installed")
+    decode = [imageio_ffmpeg.get_ffmpeg_exe(), "-loglevel", "error", "-i", str(film), "-f", "image2pipe"]
+    pictures = subprocess.run([*decode, "-vcodec", "ppm", "-"], capture_output=True, check=True).stdout
+    frames, at = [], 0
+    while at < len(pictures):
+        kind, width, height, most = pictures[at : at + 40].split(maxsplit=4)[:4]
+        assert (kind, most) == (b"P6", b"255")
+        at += len(b"\n".join((kind, width + b" " + height, most))) + 1
+        shape = (int(height), int(width), 3)
+        frames.append(np.frombuffer(pictures, dtype=np.uint8, count=np.prod(shape), offset=at).reshape(shape))
+        at += frames[-1].size
+    return frames

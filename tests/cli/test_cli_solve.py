@@ -9,6 +9,7 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+from file_helpers import frames_of
 from typer.testing import CliRunner
 
 from curious_explorer.cli.app import app, main
@@ -92,8 +93,11 @@ def test_what_train_has_left_is_played_and_filmed(tmp_path):
     out = tmp_path / "run"
     few = ["--samples", "600", "--num-envs", "2", "--set", "n_steps=64", "--evaluation-episodes", "1"]
     call("train", "CartPole-v1", *few, "--out", out)
-    assert "mean return" in call("play", out, "--episodes", "1", "--video")
-    assert (out / "play.mp4").stat().st_size > 1_000
+    told = call("play", out, "--episodes", "2", "--video")
+    steps = [int(each) for each in re.findall(r"in (\d+) steps", told)]
+    frames = frames_of(out / "play.mp4")
+    assert len(frames) == sum(steps) + len(steps), "every step, and where each episode begins"
+    assert all(frame.std() > 3.0 for frame in frames), "none is blank"
     assert "mean return" in call("play", out, "--episodes", "1", "--which", "last")
 
 

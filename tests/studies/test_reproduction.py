@@ -9,9 +9,12 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+from file_helpers import frames_of
 from typer.testing import CliRunner
 
 from curious_explorer import settings_description
@@ -64,6 +67,22 @@ def test_the_video_plays_in_a_browser_and_shows_every_round(whole):
     assert facts["duration"] == pytest.approx(sum(len(run.thresholds) for run in shown), abs=0.5)
     content = (whole / "exploration.mp4").read_bytes()
     assert content.index(b"moov") < content.index(b"mdat")
+
+
+def test_every_frame_of_the_video_is_the_round_that_it_should_be(whole):
+    from curious_explorer.studies.paper_results import by_experiment
+    from curious_explorer.studies.video import OUTPUT_RATE, experiment_frames
+
+    results = sorted(by_experiment(run_study(TINY, whole, resume=True)), key=lambda each: each.experiment.depth)
+    drawn = [frame for result in results for frame in experiment_frames(result)]
+    shown = frames_of(whole / "exploration.mp4")
+    assert len(shown) == OUTPUT_RATE * len(drawn)
+    assert all(len({frame.tobytes() for frame in pair}) == 2 for pair in pairwise(drawn)), "each shows something new"
+    sketches = [frame[::6, ::6].astype(int) for frame in drawn]
+    for number, frame in enumerate(shown):
+        distances = [np.abs(frame[::6, ::6] - each).mean() for each in sketches]
+        assert int(np.argmin(distances)) == number // OUTPUT_RATE
+        assert min(distances) < 4.0  # of 255: what the encoder changes
 
 
 def test_figures_are_the_same_bytes_again(whole, tmp_path):

@@ -87,7 +87,7 @@ def reproduction_html(
         results=results_table(results),
         samples=samples_table(results),
         theory=theory_table(results),
-        film="" if film is None else f"<h3>{FILM_TITLE}</h3>\n{film_of(film, FILM_TITLE)}",
+        film="" if film is None else f'<h3 id="film">{FILM_TITLE}</h3>\n{film_of(film, FILM_TITLE)}',
         comparison="".join(part.html for part in compared),
         settings=settings_list(study),
         command=escape(study.command),
