@@ -161,3 +161,12 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, monkeypatch):
     Frontier().explore(Beat(), gamma=0.9, samples=2_000, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="out of range"):
         Exploration.load(tmp_path)
+
+
+@pytest.mark.parametrize("best", [None, [1.0, 2], ["high", 0, 0], [1.0, -2, 0]])
+def test_a_damaged_header_is_refused_by_name(tmp_path, monkeypatch, best):
+    real = StoredWays.numbers
+    monkeypatch.setattr(StoredWays, "numbers", lambda self: real(self) | {"best": best})
+    Frontier().explore(Beat(), gamma=0.9, samples=1_500, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError):
+        Exploration.load(tmp_path)

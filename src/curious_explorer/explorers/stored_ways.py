@@ -19,6 +19,7 @@ A way is a node of a tree of actions: its last action, and the way before that. 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,7 +243,8 @@ class StoredWays:
         ways.episodes, ways.arrived, ways.failed = (int(numbers[name]) for name in ("episodes", "arrived", "failed"))
         returned, node, samples = numbers["best"]
         ways.best = Best(float(returned), int(node), int(samples))
-        if min(ways.episodes, ways.arrived, ways.failed) < 0 or not ROOT <= ways.best.node < len(ways._parents):
+        good = min(ways.episodes, ways.arrived, ways.failed) >= 0 and math.isfinite(ways.best.returned)
+        if not good or not ROOT <= ways.best.node < len(ways._parents):
             raise ValueError(f"its ways have {numbers!r:.200}, out of range")
         return ways
 

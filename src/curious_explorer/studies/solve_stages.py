@@ -141,6 +141,9 @@ def _explore(run: SolveRun, look: TaskLook, exploring: CountedExploration) -> No
         found = "nothing pays, and what costs least is known."
     elif kept["distance"] is not None:
         found = f"the first reward after {kept['first_reward']:,} of them, {kept['distance']} steps from the start."
+    way = kept["way"]
+    if way is not None:
+        found += f" The best stored way returns {way['returned']:.6g} in {way['steps']:,} steps."
     run.tell(f"Explored {kept['samples']:,} samples, {kept['cells']:,} cells; {found}")
 
 
