@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 
@@ -153,6 +154,15 @@ def _finished(folder: Path) -> Any:
     return read_solved(solve_run(folder)).summary, met.state()
 
 
+def _steps(folder: Path) -> Any:
+    """Every step of an exploration of MountainCar."""
+    from curious_explorer.sb3.step_log import StepLog
+
+    log = StepLog(gymnasium.make("MountainCar-v0"))
+    log.load(folder, 1_000)
+    return log.arrays()
+
+
 def _layouts_summary(folder: Path) -> Any:
     """What a run over many layouts came to, and how far it stands."""
     told = layouts_summary(folder)
@@ -179,6 +189,7 @@ LOADERS: dict[str, tuple[Callable[[Path], Any], Errors]] = {
     "comparison": (_comparison, StudyError),
     "returns": (_comparison_of_returns, StudyError),
     "experiment": (_experiment, StudyError),
+    "steps": (_steps, CheckpointError),
     "training": (_training, CheckpointError),
     "trained": (_trained, CheckpointError),
     "solved": (_solved, (StudyError, CheckpointError)),

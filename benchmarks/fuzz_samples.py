@@ -290,6 +290,19 @@ def _write_layouts_summary(folder: Path, seed: int) -> None:
         write_json(folder / SUMMARY_FILE, solving_layouts.SUMMARY, summary)
 
 
+def _write_steps(folder: Path, seed: int) -> None:
+    from curious_explorer.sb3.step_log import StepLog
+
+    car = gymnasium.make("MountainCar-v0")
+    log = StepLog(car)
+    log.noting, watched = True, log.around(car)
+    for number in range(3):
+        watched.reset(seed=seed + number)
+        for action in (0, 1, 2, 2):
+            watched.step(action)
+    log.save(folder)
+
+
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "mdp-json": _write_json,
     "mdp-npz": _write_arrays,
@@ -307,6 +320,7 @@ WRITERS: dict[str, Callable[[Path, int], None]] = {
     "comparison": _write_comparison,
     "returns": _write_returns,
     "experiment": _write_experiment,
+    "steps": _write_steps,
     "training": _write_training,
     "trained": _write_training,
     "solved": _write_solved,

@@ -11,6 +11,7 @@ everywhere and no registration says how much is enough, this table says it (`Sui
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -44,6 +45,8 @@ class SuiteTask(NamedTuple):
     samples: int
     enough: float | None = None
     """The mean return that counts as solved, where the program cannot know."""
+    needs: str | None = None
+    """The module of a package of its own, without which it is left out."""
 
 
 def _grid(name: str, samples: int, version: int = 0) -> SuiteTask:
@@ -52,6 +55,10 @@ def _grid(name: str, samples: int, version: int = 0) -> SuiteTask:
 
 def _small(name: str, samples: int, enough: float | None = None) -> SuiteTask:
     return SuiteTask(f"benchmarks.solve_tasks:solve/{name}-v0", samples, enough)
+
+
+def _outside(name: str, samples: int, needs: str, enough: float | None = None) -> SuiteTask:
+    return SuiteTask(f"benchmarks.outside_tasks:outside/{name}-v0", samples, enough, needs)
 
 
 def _fresh(name: str, samples: int, enough: float | None = None) -> SuiteTask:
@@ -93,8 +100,15 @@ TASKS: dict[str, SuiteTask] = {
     **{name: _fresh(name, 100_000) for name in ("PricedMaze", "NumberLock", "WindyCliff", "ToldOnce")},
     "PictureRooms": _fresh("PictureRooms", 150_000),
     "PaidAtHome": _fresh("PaidAtHome", 150_000, enough=0.99),
+    "CartpoleSwingupSparse": _outside("CartpoleSwingupSparse", 500_000, "dm_control", enough=300.0),
+    "BsuiteSwingup": _outside("BsuiteSwingup", 300_000, "bsuite", enough=300.0),
+    "PointMazeLarge": _outside("PointMazeLarge", 500_000, "gymnasium_robotics"),
     **{name: _fresh(name, 200_000) for name in ("FourRooms", "AmongNoise", "TwoControls", "FreeForce")},
 }
+
+
+HERE = [name for name, task in TASKS.items() if task.needs is None or importlib.util.find_spec(task.needs)]
+"""Tasks whose packages are there."""
 
 
 def solved(run: Run) -> bool:
@@ -221,7 +235,7 @@ def _in_a_cell(text: str) -> str:
 def main() -> None:
     """Make what is missing, within the time; then show everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=HERE)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=available_cores())

@@ -9,8 +9,11 @@ from gymnasium import spaces
 
 import curious_explorer
 from curious_explorer.callbacks import on_events
+from curious_explorer.gym import FlatActions
 from curious_explorer.gym.fixed_layout import FixedLayout
 from curious_explorer.gym.shifted_reward import ShiftedReward
+from curious_explorer.studies.solve_files import open_agent
+from curious_explorer.studies.solve_measuring import network
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
@@ -264,12 +267,17 @@ def test_of_equally_bad_ways_the_most_promising_goes_on(monkeypatch):
     from curious_explorer.studies.solve_budget import Budget
 
     budget = Budget(100_000, 100)
-    run = SimpleNamespace(budget=budget, left=50_000, tell=lambda text: None)
+    learned = {"starts": {"level": 1.0, "farthest": 40.0}}
+    run = SimpleNamespace(budget=budget, left=50_000, tell=lambda text: None, stages={"learn": learned})
     monkeypatch.setattr(solve_halving, "worth_of", lambda run, name: {"plain": 0.5}.get(name, 0.0))
     state = {"alive": ["learning", "counting"], "given_up": [], "share": 1_000}
     assert solve_halving._next_round(run, state)["alive"] == ["learning"]
     state = {"alive": ["learning", "plain", "counting"], "given_up": [], "share": 1_000}
     assert solve_halving._next_round(run, state)["alive"] == ["learning", "plain"]
+    state = {"alive": ["learning", "replay"], "given_up": [], "share": 1_000}
+    assert solve_halving._next_round(run, state)["alive"] == ["replay"]  # starts have not moved
+    learned["starts"]["level"] = 9.0
+    assert solve_halving._next_round(run, state)["alive"] == ["learning"]
 
 
 def test_a_page_is_written_without_matplotlib():
@@ -320,6 +328,59 @@ def test_plain_learning_goes_on_while_it_is_on_its_way_to_what_the_registration_
     for times in range(1, 8):
         given = budget.trials_with_evaluations(times)
         assert budget.learned_from(given, budget.trial) == times * budget.trial
+
+
+class Uphill(gymnasium.Env):
+    """A number that slips back unless it is pushed; pays at two."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._at = 0.0
+        return np.array([self._at], np.float32), {}
+
+    def step(self, action):
+        pushed = 0.08 * (np.sum(action) - 1.5) + 0.02 * self.np_random.normal()
+        self._at = max(self._at + pushed, 0.0)
+        return np.array([self._at], np.float32), float(self._at >= 2.0), self._at >= 2.0, False, {}
+
+
+@pytest.fixture
+def uphill(request):
+    gymnasium.register("Uphill-v0", Uphill, max_episode_steps=300, kwargs={"action_space": request.param})
+    yield
+    del gymnasium.registry["Uphill-v0"]
+
+
+@pytest.mark.parametrize("uphill", [spaces.Discrete(3)], indirect=True)
+def test_where_cells_mix_states_values_are_learned_from_the_steps_of_exploring(tmp_path, monkeypatch, uphill):
+    monkeypatch.setattr("curious_explorer.studies.solve_training.FITTED", 50)
+    result = curious_explorer.solve_task("Uphill-v0", samples=30_000, out=tmp_path / "run")
+    stages = result.stages
+    assert stages["explore"]["hold"] == 2  # 150 decisions in an episode of 300 steps
+    assert 0 < stages["halving"]["steps"] < stages["explore"]["samples"] / 1.5
+    assert stages["replay"]["samples"] > 0
+    assert "replay" in {*stages["halving"]["given_up"], *stages["halving"]["alive"]}
+    assert result.summary["samples"] <= 30_000
+    assert result.summary["success"] == 1.0
+    agent = open_agent(tmp_path / "run", network("replay", "last", deterministic=True))
+    actions = [agent(np.array([at], np.float32)) for at in (0.0, 9.0, 0.1, -9.0)]
+    assert actions[0] == actions[1]  # held
+    assert actions[2] == actions[3]
+
+
+@pytest.mark.parametrize("uphill", [spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])], indirect=True)
+def test_actions_of_any_kind_are_flattened(tmp_path, uphill):
+    told = []
+    result = curious_explorer.solve_task("Uphill-v0", samples=8_000, out=tmp_path / "run", tell=told.append)
+    assert any("taken as MultiDiscrete([2 2]) (FlatActions)" in each for each in told)
+    flat = FlatActions(gymnasium.make("Uphill-v0"))
+    observation, _ = flat.reset(seed=0)
+    assert flat.step(result.policy(observation, flat))[3] is False
 
 
 def test_observations_that_are_no_arrays_are_refused_before_anything_is_learned(tmp_path):

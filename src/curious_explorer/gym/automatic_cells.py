@@ -28,11 +28,12 @@ from gymnasium import spaces
 
 from curious_explorer.arrays import Floats
 from curious_explorer.errors import CellError
-from curious_explorer.gym.cells import Cells, Env, default_cells
+from curious_explorer.gym.cells import Cells, Env, GridCells, default_cells
 from curious_explorer.gym.coded_cells import ROOM, JointCells, NumberCells, SymbolCells
 from curious_explorer.gym.colour_places import PlaceCells
 from curious_explorer.gym.discovered_cells import MiniGridCells
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.feature_cells import FeatureCells
 from curious_explorer.gym.learned_features import fit_features, held_for
 from curious_explorer.gym.memory import advised_memory
 from curious_explorer.gym.network_inputs import Part, parts_of
@@ -59,6 +60,7 @@ SMALLEST_PICTURE = 8
 HOLDS, FEWEST_HELD = (1, 2, 4, 8, 16), 30
 SELDOM, OFTEN_ENOUGH = 0.1, 0.3
 """Where fewer than one step in ten leads to another cell, actions are held for so long that three in ten do."""
+HALF = 0.5
 WIDE_ENOUGH = 0.1
 """Bounds of a space are believed where what was seen takes up at least this share of them."""
 
@@ -89,6 +91,7 @@ def choose_cells(
     *,
     look: int = LOOK,
     max_cells: int = ROOM,
+    hold: int = 1,
 ) -> Chosen:
     """Cells for an environment.
 
@@ -99,6 +102,8 @@ def choose_cells(
         layouts: see `GymWorld`.
         look: the most steps to take.
         max_cells: the room for cells that are discovered.
+        hold: for how many steps to hold an action at least, where cells are bins of numbers and one step alone seldom
+            leads to another.
     """
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
@@ -125,8 +130,14 @@ def choose_cells(
     memory = advised_memory(found, seen.actions) if _tells_all(cells) and repeats else 0
     if seen.lives:
         chosen.notes.append("While exploring an episode ends when a life is lost.")
-    hold, taken = steps_to_hold(found, seen.actions), seen.steps + steps
-    return Chosen(cells, hold, chosen.notes, taken, memory, repeats, seen.lives)
+    held, taken = steps_to_hold(found, seen.actions, hold if bins_numbers(cells) else 1), seen.steps + steps
+    return Chosen(cells, held, chosen.notes, taken, memory, repeats, seen.lives)
+
+
+def bins_numbers(cells: Cells) -> bool:
+    """Whether cells are bins of numbers, so that states share one from which the same action leads elsewhere."""
+    members = cells.members.values() if isinstance(cells, JointCells) else (cells,)
+    return any(isinstance(each, (NumberCells, GridCells, FeatureCells)) for each in members)
 
 
 def _cells_of(cells: Cells, look: Look) -> list[int]:
@@ -154,12 +165,13 @@ def _repeats(cells: Cells, repeated: Sequence[tuple[list[Any], list[Any]]]) -> b
     )
 
 
-def steps_to_hold(cells: Sequence[int], looked: Sequence[int]) -> int:
+def steps_to_hold(cells: Sequence[int], looked: Sequence[int], least: int = 1) -> int:
     """For how many steps an action must be held so that it leads to another cell often; 1 if that is no help.
 
     Args:
         cells: of the observations of a look.
         looked: the actions between them.
+        least: hold at least so long where fewer than half of single steps lead to another cell.
     """
     found, actions = np.array(cells), np.array(looked)
     best, first = 1, None
@@ -170,9 +182,10 @@ def steps_to_hold(cells: Sequence[int], looked: Sequence[int]) -> int:
         moved = float((found[places] != found[places + hold]).mean())
         if first is None:
             first = moved
+            best = least if moved < HALF else 1
         if first >= SELDOM:
             break
-        best = hold if moved > 2.0 * first else best
+        best = max(best, hold) if moved > 2.0 * first else best
         if moved >= OFTEN_ENOUGH:
             break
     return best

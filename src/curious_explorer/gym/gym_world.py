@@ -90,6 +90,8 @@ class GymWorld(World):
         snapshots: whether roll-ins to chosen cells may restore saved states of the environment, which takes no steps:
             `samples` counts what was stepped, `samples_saved` what restores saved. The environment is checked at once,
             by steps that are counted; one that cannot be restored is a `SnapshotError`.
+        hold: for how many steps to hold actions at least, where cells are chosen and are bins of numbers (see
+            `choose_cells`).
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class GymWorld(World):
         look: int = LOOK,
         max_cells: int = ROOM,
         snapshots: bool = False,
+        hold: int = 1,
     ) -> None:
         self.seed = check_seed(seed)
         self._layout = None if layout is None else check_seed(layout, "layout")
@@ -119,6 +122,7 @@ class GymWorld(World):
                 f"num_envs is {num_envs}, but a layout and time limits can be kept in one environment only"
             )
         self._time_limits, self._look = bool(time_limits), check_count(look, "look")
+        self._hold = check_count(hold, "hold", least=1)
         self._max_cells = check_count(max_cells, "max_cells", least=1)
         check_count(num_envs, "num_envs", least=1)
         if vectorization not in VECTORIZATIONS:
@@ -218,7 +222,7 @@ class GymWorld(World):
         bare = Discretisation.of(env, FunctionCells(lambda observation: 0, 1), actions)
         seed = int(np.random.default_rng([self.seed, 17]).integers(1 << 31))
         layouts = self.layouts if self._layout is None else (self._layout,)
-        chosen = choose_cells(env, bare, seed, layouts, look=self._look, max_cells=self._max_cells)
+        chosen = choose_cells(env, bare, seed, layouts, look=self._look, max_cells=self._max_cells, hold=self._hold)
         self.notes, self.advised_memory = chosen.notes, chosen.memory
         # Of what is seen through other cells than small pictures it was not tried whether stored ways are of use.
         self.repeats = chosen.repeats and _small(chosen.cells)

@@ -20,14 +20,14 @@ ALGORITHMS = {"ppo": ("stable_baselines3", "PPO"), "a2c": ("stable_baselines3", 
 """Optimizers by name: the package and the class."""
 TRAINABLE = ALGORITHMS | {
     "ppo": ("curious_explorer.sb3.steady_ppo", "SteadyPPO"),
-    "dqn": ("stable_baselines3", "DQN"),
+    "dqn": ("curious_explorer.sb3.double_dqn", "DoubleDQN"),
     "sac": ("stable_baselines3", "SAC"),
     "recurrent-ppo": ("sb3_contrib", "RecurrentPPO"),
     "rnd": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithDistillation"),
     "noveld": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithNoveltyDifference"),
     "counts": ("curious_explorer.sb3.intrinsic_ppo", "PPOWithCounts"),
 }
-"""What `train` and `solve` know: those, where PPO is one that keeps what succeeds, and others."""
+"""What `train` and `solve` know: those, PPO one that keeps what succeeds, and others, DQN with double targets."""
 OFF_POLICY = ("dqn", "sac")
 RECURRENT = ("recurrent-ppo",)
 WITH_BONUS = ("rnd", "noveld", "counts")

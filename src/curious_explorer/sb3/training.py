@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curious_explorer.callbacks.events import BATCH, EVALUATION, TRAIN, Callback, tell
 from curious_explorer.errors import CheckpointError
@@ -34,6 +35,7 @@ from curious_explorer.resets.moving_starts import OWN, StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import MIXTURE
 from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
+from curious_explorer.sb3.step_log import fit, recall
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.sb3.warm_start import SHARE as WARM_START_SHARE
@@ -99,6 +101,8 @@ def train_into(
     until: Until | None = None,
     callback: Any = None,
     watched: Callable[[Env], Env] | None = None,
+    recalled: dict[str, NDArray[Any]] | None = None,
+    updates: int = 0,
 ) -> Training:
     """Train, and keep everything; a training that was interrupted goes on where it was last evaluated.
 
@@ -111,6 +115,8 @@ def train_into(
         until: asked after every evaluation whether that is enough.
         callback: of Stable-Baselines3, told of every step; one that stops the learning ends the training.
         watched: put around every environment that is learned in.
+        recalled: steps that were taken before, with which the replay buffer of an off-policy algorithm begins.
+        updates: how many updates it learns from them first.
     """
     settings.arguments(), settings.algorithm_class()  # everything is checked before anything is written
     check_fits(settings.make_env(), reset_model)
@@ -124,6 +130,10 @@ def train_into(
         logs = None if tensorboard is None else str(tensorboard)
         learner = Learner(settings, reset_model, logs, callback=callback, watched=watched)
         try:
+            if recalled is not None:
+                recall(learner, recalled, settings.reward_scale)
+                if saved is None:
+                    fit(learner, updates)
             if saved is None and reset_model is not None and settings.starts_warm(reset_model):
                 learner.warm_start = _warm_start(learner, settings, reset_model)
             evaluations = _go_on(learner, settings, path, saved, watch, until or (lambda evaluations: False))

@@ -6,6 +6,7 @@ From the inside out:
 - `MeteredEnv`: every step is paid for, those of roll-ins too, so that training stops at its budget to the step
 - `RollInWrapper`: episodes begin where a reset model's roll-ins end; starts that move are told how episodes went
 - `CheckedEnv`: faults of the environment are told as what they are (see `gym.checked_env`)
+- `HeldActions`, where an action is taken several times in a row
 - `TaskEnv`, for an optimizer: the reward to be learned for, its absorbing end, and a horizon of the learner's own
 - `NetworkView`: observations and actions in the form that networks of Stable-Baselines3 take (see `network_view`)
 """
@@ -23,6 +24,7 @@ from curious_explorer.arrays import Floats
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.checked_env import CheckedEnv
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.held_actions import HeldActions
 from curious_explorer.gym.restart_wrapper import RollInWrapper
 from curious_explorer.gym.time_limits import WithoutTimeLimit
 from curious_explorer.optional_packages import require
@@ -176,6 +178,7 @@ def make_training_envs(
     normalize: bool = True,
     reward_scale: float = 1.0,
     snapshots: bool = False,
+    hold: int = 1,
 ) -> tuple[Any, Sequence[TaskEnv]]:
     """Environments side by side, and those of them that note episodes down.
 
@@ -191,6 +194,7 @@ def make_training_envs(
         normalize: whether observations that are boxes are shifted and scaled by their running mean and variance.
         reward_scale: what a learner sees of a reward is multiplied by this.
         snapshots: whether roll-ins to chosen cells may restore saved states.
+        hold: for how many steps an action is taken.
     """
     vectors = require("stable_baselines3.common.vec_env", "sb3")
     tasks: list[TaskEnv] = []
@@ -203,6 +207,8 @@ def make_training_envs(
         if task is not None:
             env = task(env)
             tasks.append(env)
+        if hold > 1:
+            env = HeldActions(env, hold)
         if reward_scale != 1.0:
             env = gymnasium.wrappers.TransformReward(env, lambda reward: reward_scale * float(reward))
         return NetworkView(env, perceptron=perceptron)

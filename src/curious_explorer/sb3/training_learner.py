@@ -16,6 +16,7 @@ from unittest import mock
 from curious_explorer.gym.agents import Agent, NetworkAgent
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.discretisation import Discretisation
+from curious_explorer.gym.held_actions import holding
 from curious_explorer.gym.network_policy import NetworkPolicy
 from curious_explorer.optional_packages import require
 from curious_explorer.resets.moving_starts import MovingStarts
@@ -92,6 +93,7 @@ class Learner:
             normalize=settings.normalize,
             reward_scale=settings.reward_scale,
             snapshots=settings.snapshots,
+            hold=settings.hold,
         )
         self._snapshots: list[Any] = envs.get_attr("snapshots") if resets is not None and settings.snapshots else []
         self._seeding = require("stable_baselines3.common.utils", "sb3").set_random_seed
@@ -138,6 +140,8 @@ class Learner:
     @property
     def learning_steps(self) -> int:
         """Steps of episodes, roll-ins not included."""
+        if self._settings.hold > 1 and self.starts is None:
+            return self.meter.taken  # the model counts actions, each of several steps
         return int(self.model.num_timesteps)
 
     def begin_interval(self, number: int) -> None:
@@ -154,10 +158,10 @@ class Learner:
         """
         if self.starts is not None:
             self.starts.finish(self.meter.left <= LAST_STRETCH * self._settings.samples)
-        rollout = self._settings.num_envs
+        rollout, hold = self._settings.num_envs, self._settings.hold
         if self._settings.algorithm not in OFF_POLICY:
             rollout *= self.model.n_steps
-        wanted, before = max(1, min(steps, ROLLOUT) // rollout) * rollout, self.learning_steps
+        wanted, before = max(1, min(steps // hold, ROLLOUT) // rollout) * rollout, int(self.model.num_timesteps)
         try:
             self.model.learn(wanted, reset_num_timesteps=False, callback=self._callback)
         except BudgetSpent:
@@ -165,7 +169,7 @@ class Learner:
         if self.reminders is not None:
             self.reminders.remind(self.model, self.normalizer)
             self.reminders = None if self.reminders.over else self.reminders
-        return self.learning_steps - before >= wanted
+        return int(self.model.num_timesteps) - before >= wanted
 
     def network_policy(self) -> NetworkPolicy | None:
         """The actor as weights and plain data; None for one that is no multilayer perceptron of our kind."""
@@ -178,8 +182,9 @@ class Learner:
         network = self.network_policy()
         likeliest = self._settings.deterministic if deterministic is None else deterministic
         if network is None:
-            return ModelAgent(self.model, self.view, self.normalizer, deterministic=likeliest)
-        return NetworkAgent(network, deterministic=likeliest, seed=seed)
+            model = ModelAgent(self.model, self.view, self.normalizer, deterministic=likeliest)
+            return holding(model, self._settings.hold)
+        return holding(NetworkAgent(network, deterministic=likeliest, seed=seed), self._settings.hold)
 
     def own_format(self) -> dict[str, bytes]:
         """The model, and the statistics of what it saw, as Stable-Baselines3 itself stores them; never read here."""
@@ -188,7 +193,8 @@ class Learner:
         content, absent = io.BytesIO(), {"gym": None}
         # It asks OpenAI's old package for its version, and stumbles over any folder that has this name.
         with mock.patch.dict(sys.modules, absent):
-            self.model.save(content)
+            # The schedule of DQN's random actions is ours, and would take this learner and its open logs along.
+            self.model.save(content, exclude=["exploration_schedule"])
         files = {"model.zip": content.getvalue()}
         if self.normalizer is not None:
             files["vecnormalize.pkl"] = pickle.dumps(self.normalizer)

@@ -93,6 +93,8 @@ class TrainingSettings:
     """What a step costs whatever it leads to, if negative: the learner is paid it back (see `shifted_reward`)."""
     memory: int | None = None
     """How many earlier contents observations remember (see `gym.memory`); none by default."""
+    hold: int = 1
+    """For how many steps an action is taken; those of roll-ins are held as they were while exploring."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     """What the algorithm is told beside, as Stable-Baselines3 calls it."""
 
@@ -110,6 +112,7 @@ class TrainingSettings:
         if self.layout is not None:
             check_seed(self.layout, "layout")
         check_count(self.num_envs, "num_envs", most=MOST_ENVS)
+        check_count(self.hold, "hold", least=1)
         if self.memory is not None:
             check_memory(self.memory)
         if not 0.0 < self.reward_scale < math.inf:

@@ -85,8 +85,8 @@ def draw_learning(curves: dict[str, Sequence[Sequence[float]]], offsets: dict[st
     """Mean returns from the environment's own start against all samples of the run; a line for each training."""
     figure = new_figure(0.75 * PAGE_WIDTH, 2.8)
     ax = figure.add_subplot()
-    colours = {"plain": FAINT, "learn": WITH_CE}
-    names = {"plain": "plain learning", "learn": "from moving starts"}
+    colours = {"plain": FAINT, "learn": WITH_CE, "replay": WITHOUT_CE}
+    names = {"plain": "plain learning", "learn": "from moving starts", "replay": "values, from steps of exploring"}
     for name, curve in curves.items():
         samples, mean, spread = np.array(curve).T
         samples = samples + offsets[name]

@@ -16,6 +16,7 @@ from curious_explorer.studies.solve_files import (
     LEARNING,
     PLAIN,
     PLAN,
+    REPLAY,
     SUMMARY,
     SUMMARY_FILE,
     keep,
@@ -85,7 +86,7 @@ def _worth(run: SolveRun, returns: list[float]) -> tuple[float, float]:
 
 def _candidates(run: SolveRun, look: TaskLook) -> list[dict[str, Any]]:
     """Those first that did best so far."""
-    ways = [name for name in (LEARNING, PLAIN) if STAGE_OF[name] in run.stages]
+    ways = [name for name in (LEARNING, REPLAY, PLAIN) if STAGE_OF[name] in run.stages]
     if run.stages.get("explore", {}).get("distance") is not None:
         ways.append(COUNTING)
     if len(ways) > 1:
@@ -93,7 +94,7 @@ def _candidates(run: SolveRun, look: TaskLook) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for way in ways:
         found += (
-            _of_counts(run) if way == COUNTING else [network(way, "best", likeliest) for likeliest in (True, False)]
+            _of_counts(run) if way == COUNTING else [network(way, "best", likely) for likely in likeliest_first(way)]
         )
     if LEARNING in ways:
         found += [network(LEARNING, "last", likeliest) for likeliest in (True, False)]
@@ -103,6 +104,11 @@ def _candidates(run: SolveRun, look: TaskLook) -> list[dict[str, Any]]:
 def _of_counts(run: SolveRun) -> list[dict[str, Any]]:
     first = from_counts(run)
     return [first] if first == PLAN else [first, PLAN]
+
+
+def likeliest_first(way: str) -> tuple[bool, ...]:
+    """How a network may act: by its likeliest actions, or as it draws them; one that learned values draws hardly."""
+    return (True,) if way == REPLAY else (True, False)
 
 
 def evaluate(run: SolveRun, look: TaskLook) -> None:

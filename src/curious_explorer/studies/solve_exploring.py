@@ -10,12 +10,14 @@ from curious_explorer.callbacks.events import BATCH, EXPLORE, FIRST_REWARD, tell
 from curious_explorer.explorers.exploration import Exploration
 from curious_explorer.explorers.frontier import SAVE_EVERY, TELL_EVERY, Frontier
 from curious_explorer.explorers.frontier_files import claim_folder, read_counts, write_counts
+from curious_explorer.gym.automatic_cells import bins_numbers
 from curious_explorer.gym.cell_names import named_cells
 from curious_explorer.gym.gym_world import GymWorld
 from curious_explorer.gym.memory import with_memory
 from curious_explorer.gym.shifted_reward import without_price
 from curious_explorer.models.growing_model import GrowingModel
 from curious_explorer.sb3.algorithms import spawned_seed
+from curious_explorer.sb3.step_log import StepLog
 from curious_explorer.studies.solve_files import EXPLORATION
 from curious_explorer.studies.solve_plan import discount_for
 from curious_explorer.studies.solve_run import Progress, SolveRun
@@ -46,11 +48,17 @@ class CountedExploration:
             cells = named_cells(run.settings.cells, made)
             made.close()
         seed = spawned_seed(run.settings.seed, 2)
+        example = with_memory(run.make(), run.memory)
+        self.steps = StepLog.of(example)
+        """Every step that was taken, where a learner of values can begin with them."""
+        example.close()
+        noted = self.steps.around if self.steps is not None else (lambda env: env)
         self.world = GymWorld(
-            lambda: without_price(with_memory(run.make(), run.memory), look.paid_back),
+            lambda: noted(without_price(with_memory(run.make(), run.memory), look.paid_back)),
             cells=cells,
             seed=seed,
             time_limits=True,
+            hold=look.hold if self.steps is not None and not look.pays_all_along else 1,
         )
         self._open.callback(self.world.close)
         self.looked = self.world.samples
@@ -63,6 +71,9 @@ class CountedExploration:
         self._gamma, self._begin = gamma, frontier.begin
         kept = read_counts(self._folder)
         self._now = self._begin(self.world, kept)
+        if self.steps is not None:
+            self.steps.load(self._folder, self._now.taken)
+            self.steps.noting, self.steps.hold = True, self.world.discretisation.action_set.hold
         self._kept = None if kept is None else self._stands
         """Where it stood when it was written."""
 
@@ -120,7 +131,14 @@ class CountedExploration:
         model = self._now.model
         return model.surprises > NOISY * model.repeats
 
+    @property
+    def mixes(self) -> bool:
+        """Whether cells mix states from which the same action leads elsewhere."""
+        return bins_numbers(self.world.discretisation.cells)
+
     def _save(self) -> None:
+        if self.steps is not None:
+            self.steps.save(self._folder)  # first, so that counts are never of more steps than are kept
         write_counts(self._folder, self._now.counts(self._gamma))
         self._kept = self._stands
         self._now = self._begin(self.world, read_counts(self._folder))  # as a run does that was killed here

@@ -25,7 +25,8 @@ STAGES = Format("curious-explorer/solve-stages", 2, oldest=1)
 AGENT = Format("curious-explorer/agent", 2, oldest=1)
 LOG = Format("curious-explorer/rewards-met", 2, oldest=1)
 SETTINGS_FILE, STAGES_FILE, AGENT_FILE, SUMMARY_FILE = "solve.json", "stages.json", "agent.json", "summary.json"
-PLAIN, LEARNING, EXPLORATION, RESETS = "plain", "learning", "exploration", "reset_model"
+PLAIN, LEARNING, REPLAY = "plain", "learning", "replay"
+EXPLORATION, RESETS = "exploration", "reset_model"
 PLAN: dict[str, Any] = {"kind": "plan", "folder": EXPLORATION}
 """The agent that acts by the plan on the counts."""
 WAY: dict[str, Any] = {"kind": "way", "folder": EXPLORATION}

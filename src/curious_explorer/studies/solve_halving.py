@@ -2,6 +2,8 @@
 
     plain      to learn on from the environment's own start
     learning   to learn from starts that move back from the reward, after imitating the plan on the counts
+    replay     to learn values (DQN, or SAC where actions are numbers), beginning with all steps of exploring, where
+               cells are bins of numbers that mix states
     counting   to explore on, so that the plan on the counts gets better
 
 With k of them and n samples left each gets n / k^2, the worst is given up, and the others go on with what is left: the
@@ -15,13 +17,15 @@ from typing import Any
 
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.studies.solve_exploring import CountedExploration
-from curious_explorer.studies.solve_files import LEARNING, PLAIN, RESETS
+from curious_explorer.studies.solve_files import LEARNING, PLAIN, REPLAY, RESETS
 from curious_explorer.studies.solve_measuring import COUNTING, PLANNED, STAGE_OF, measure, worth_of
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.solve_stages import keep_exploration
 from curious_explorer.studies.solve_training import is_solved, kept_of, train_for
 from curious_explorer.studies.task_look import TaskLook
 
+MOVED = 0.1
+"""The share of the way to the own start that starts must have moved back to promise anything."""
 ENOUGH_TOLD, FEWEST_TOLD = 0.05, 3
 """Plain learning is one of them if so large a share of its last hundred episodes had something to learn from."""
 
@@ -30,7 +34,9 @@ def share_out(run: SolveRun, look: TaskLook) -> None:
     """Share out what is left."""
     if "halving" not in run.stages:
         alive = _ways_to_go_on(run, look)
-        scales = {name: run.stages["explore"][name] for name in ("distance", "largest")}  # they stay what they are
+        scales = {
+            name: run.stages["explore"].get(name) for name in ("distance", "largest", "steps", "hold")
+        }  # they stay what they are
         run.keep("halving", {"alive": alive, "waiting": [], "goal": None, "given_up": [], "done": not alive} | scales)
     while not run.stages["halving"]["done"]:
         state = dict(run.stages["halving"])
@@ -59,7 +65,9 @@ def _ways_to_go_on(run: SolveRun, look: TaskLook) -> list[str]:
         stored = explored.get("way") is not None
         # Roll-ins go by counts, and lead nowhere where only stored actions get to the reward.
         leads = better and (not stored or measure(run, look, PLANNED) > plainly)
-        ways = [*([LEARNING] if leads else []), *ways, *counting]
+        mixed = explored["noisy"] and explored.get("mixes") and explored["steps"]
+        values = better and mixed and not look.pays_all_along and run.settings.algorithm is None
+        ways = [*([LEARNING] if leads else []), *([REPLAY] if values else []), *ways, *counting]
         found = "The best stored way" if stored else "The plan on the counts"
         run.tell(f"{found} returns {plan:.3g}, plain learning so far {plainly:.3g}.")
     if len(ways) > 1:
@@ -72,7 +80,10 @@ def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:
     alive, given_up = list(state["alive"]), list(state["given_up"])
     if "share" in state:
         # Of equally bad ones the last goes: the first was the most promising, and may be short of a first success.
-        worst = min(reversed(alive), key=lambda name: worth_of(run, name))
+        # Starts that have not moved promise less than values that are learned from all steps.
+        stuck = REPLAY in alive and LEARNING in alive and not _starts_moved(run)
+        order = sorted(alive, key=lambda name: stuck and name == LEARNING)
+        worst = min(reversed(order), key=lambda name: worth_of(run, name))
         alive.remove(worst)
         given_up.append(worst)
         if alive:
@@ -85,6 +96,11 @@ def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:
         return state | {"alive": alive, "given_up": given_up, "done": True}
     share = left // len(alive) ** 2
     return state | {"alive": alive, "given_up": given_up, "waiting": alive, "share": share}
+
+
+def _starts_moved(run: SolveRun) -> bool:
+    starts = run.stages["learn"]["starts"]
+    return starts is None or starts["level"] > MOVED * starts["farthest"]
 
 
 def _go_on(run: SolveRun, look: TaskLook, name: str, goal: int) -> bool:

@@ -6,12 +6,12 @@ from typing import Any
 
 from curious_explorer.gym.agents import Agent, Played, play_episodes
 from curious_explorer.sb3.algorithms import spawned_seed
-from curious_explorer.studies.solve_files import LEARNING, PLAIN, PLAN, WAY, open_agent
+from curious_explorer.studies.solve_files import LEARNING, PLAIN, PLAN, REPLAY, WAY, open_agent
 from curious_explorer.studies.solve_run import SolveRun
 from curious_explorer.studies.task_look import TaskLook
 
 COUNTING, PLANNED = "counting", "planned"
-STAGE_OF = {PLAIN: "plain", LEARNING: "learn", COUNTING: "explore", PLANNED: "explore"}
+STAGE_OF = {PLAIN: "plain", LEARNING: "learn", REPLAY: "replay", COUNTING: "explore", PLANNED: "explore"}
 """Where the results of each way to go on are kept."""
 FEWEST_EPISODES, MOST_EPISODES = 3, 200
 
@@ -49,7 +49,7 @@ def measure(run: SolveRun, look: TaskLook, way: str) -> float:
     samples, curve = int(run.stages[STAGE_OF[way]]["samples"]), kept.get(way, [])
     if not curve or curve[-1][0] < samples:
         agents = {COUNTING: from_counts(run), PLANNED: PLAN}
-        described = agents.get(way) or network(way, "best", False)
+        described = agents.get(way) or network(way, "best", way == REPLAY)
         seed = spawned_seed(run.settings.seed, 9, len(curve))
         agent = open_agent(run.folder, described, seed=seed)
         played = play_for(run, look, agent, run.budget.measuring, seed, FEWEST_EPISODES)

@@ -18,7 +18,16 @@ from curious_explorer.studies.page.page_assembly import text_table
 from curious_explorer.studies.page.run_page import Section, drawing, film_of, run_page, words
 from curious_explorer.studies.playing import draws_pictures, environment_of, film
 from curious_explorer.studies.run_figures import draw_between, draw_growth, draw_learning
-from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, PLAIN, PLAN, WAY, chosen_agent, open_agent
+from curious_explorer.studies.solve_files import (
+    EXPLORATION,
+    LEARNING,
+    PLAIN,
+    PLAN,
+    REPLAY,
+    WAY,
+    chosen_agent,
+    open_agent,
+)
 from curious_explorer.studies.solving_words import candidate_words
 from curious_explorer.studies.task_look import TaskLook
 
@@ -123,7 +132,7 @@ def _chosen(folder: Path, summary: dict[str, Any], stages: dict[str, Any], look:
         rows["actions"] = str(explored["actions"])
         if explored["distance"] is not None:
             rows["distance"] = f"{explored['distance']} steps from the start to the reward, by ways that were seen"
-    for name in (PLAIN, LEARNING):
+    for name in (PLAIN, LEARNING, REPLAY):
         path = folder / name / TRAINING_FILE
         if path.is_file():
             asked = json.loads(path.read_bytes())["settings"]
@@ -157,10 +166,10 @@ def _exploring(folder: Path, stages: dict[str, Any]) -> str:
 
 
 def _learning(stages: dict[str, Any]) -> str:
-    curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn") if name in stages}
+    curves: dict[str, Any] = {name: stages[name]["curve"] for name in ("plain", "learn", "replay") if name in stages}
     before = {"plain": stages["look"]["samples"]}
     explored = sum(stages.get(name, {}).get("samples", 0) for name in ("memory", "explore"))
-    before["learn"] = before["plain"] + stages["plain"]["trial"] + explored
+    before["learn"] = before["replay"] = before["plain"] + stages["plain"]["trial"] + explored
     what = "Returns from the environment's own start against samples"
     parts = [drawing(lambda: draw_learning(curves, before), what)]
     halving = stages.get("halving", {"given_up": [], "alive": []})

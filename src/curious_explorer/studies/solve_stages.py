@@ -155,6 +155,9 @@ def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploratio
         "explore",
         {
             "samples": exploring.samples,
+            "steps": 0 if exploring.steps is None else len(exploring.steps),
+            "mixes": exploring.mixes,
+            "hold": exploring.world.discretisation.action_set.hold,
             "first_reward": exploring.first_reward,
             "complete": exploration.complete,
             "noisy": exploring.noisy,

@@ -9,13 +9,15 @@ from typing import Any
 
 from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events, part_of
 from curious_explorer.errors import CheckpointError
+from curious_explorer.gym.memory import with_memory
 from curious_explorer.gym.network_inputs import is_picture, parts_of
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
+from curious_explorer.sb3.step_log import StepLog
 from curious_explorer.sb3.training import CHECKPOINT_FILE, Evaluated, Training, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.storage import reading
-from curious_explorer.studies.solve_files import LEARNING, LOG, PLAIN, keep, kept
+from curious_explorer.studies.solve_files import EXPLORATION, LEARNING, LOG, PLAIN, REPLAY, keep, kept
 from curious_explorer.studies.solve_measuring import STAGE_OF
 from curious_explorer.studies.solve_plan import discount_for
 from curious_explorer.studies.solve_run import Progress, SolveRun
@@ -27,6 +29,22 @@ NO_BETTER = 0.02
 EAGER, FEW_SAMPLES = {"n_epochs": 10, "batch_size": 64}, 300_000
 """PPO as the library has it, for plain learning from few samples of numbers: CartPole returns 480 after 10,000 of them,
 and 190 with what is used otherwise (means of two seeds), which takes half the time."""
+FITTED = 8_000
+"""Updates from the steps of exploring alone, before a learner of values acts."""
+VALUES = {
+    "learning_rate": 1e-3,
+    "batch_size": 128,
+    "buffer_size": 500_000,
+    "learning_starts": 0,
+    "train_freq": 4,
+    "exploration_initial_eps": 0.05,
+    "exploration_final_eps": 0.05,
+    "n_steps": 3,
+    "net_arch": [128, 128],
+}
+"""DQN that begins with the steps of exploring: what it explores by is already there, so it hardly acts at random."""
+UPDATES_A_STEP, MOST_UPDATES_AN_ACTION, BETWEEN_COPIES = 0.5, 2.0, 200
+"""Of its network for a step of the environment, and at most for an action; and between two copies of the network."""
 MOST_UPDATES = 15_000
 """Of SAC; each takes as long as ten or twenty steps of a small environment."""
 
@@ -54,7 +72,7 @@ def train_for(
 ) -> Training:
     """Learn on until a training has taken so many samples in all, its evaluations among them, or cannot get better."""
     settings = training_settings(run, name, look, most)
-    stage = "learning" if name == LEARNING else "plain learning"
+    stage = {LEARNING: "learning", REPLAY: "learning from steps of exploring"}.get(name, "plain learning")
     used = run.used - int(run.stages.get(STAGE_OF[name], {}).get("samples", 0))
     said, noted = "no evaluation yet", _rewards_file(name)
     if log is not None and (run.folder / name / CHECKPOINT_FILE).is_file():
@@ -88,7 +106,19 @@ def train_for(
         until=until,
         callback=run.callback,
         watched=None if log is None else log.around,
+        recalled=_steps_of(run) if name == REPLAY else None,
+        updates=FITTED,
     )
+
+
+def _steps_of(run: SolveRun) -> dict[str, Any] | None:
+    """The steps of exploring up to when samples were shared out; those that come later are of another way to go on."""
+    env = run.make()
+    steps = StepLog.of(with_memory(env, run.memory))
+    env.close()
+    assert steps is not None
+    steps.load(run.folder / EXPLORATION, run.stages["halving"]["steps"])
+    return steps.arrays()
 
 
 def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> TrainingSettings:
@@ -98,20 +128,25 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
     continuous = hasattr(env.action_space, "low")
     pictures = any(is_picture(part.space) for part in parts_of(env.observation_space))
     env.close()
+    values = "sac" if continuous else "dqn"
     algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along and name == PLAIN else "ppo")
+    algorithm = values if name == REPLAY else algorithm
     given: dict[str, Any] = {"gamma": 0.99}
     scale = 1.0 / look.spread if look.spread > 0.0 and look.pays_all_along else 1.0
     episodes, interval = run.budget.evaluations
     if name == PLAIN:
         interval = min(interval, run.budget.trial)  # the same in the trial and where plain learning goes on
     samples = run.budget.trial
-    if name in run.stages or name == LEARNING:
+    if name in run.stages or name != PLAIN:
         samples = run.budget.learned_from(most, interval)
-    if name == LEARNING:
+    if name != PLAIN:
         explored = run.stages["halving"]
         given["gamma"] = discount_for(explored["distance"] or 1)
         largest = 1.0 / explored["largest"] if explored["largest"] else 1.0
         scale = min(scale, largest) if look.pays_all_along else largest
+    hold = int(run.stages["halving"]["hold"]) if name == REPLAY else 1
+    if name == REPLAY:
+        given |= _of_values(algorithm, hold)
     if algorithm == "sac":
         given |= sac_updates(settings.samples)
     elif algorithm == "ppo" and name == PLAIN and settings.samples <= FEW_SAMPLES and not pictures:
@@ -120,19 +155,30 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
         environment=settings.environment,
         algorithm=algorithm,
         samples=max(1, samples),
-        seed=spawned_seed(settings.seed, 7 if name == LEARNING else 8),
-        num_envs=1 if algorithm == "sac" else 8,
+        seed=spawned_seed(settings.seed, {LEARNING: 7, PLAIN: 8, REPLAY: 10}[name]),
+        num_envs=1 if algorithm == "sac" or name == REPLAY else 8,
         evaluate_every=interval,
         evaluation_episodes=episodes,
         evaluation_steps=look.longest,
-        deterministic=False,
+        deterministic=name == REPLAY,
         layout=run.stages["layout"]["layout"],
-        price=look.paid_back if name == LEARNING else 0.0,
-        memory=run.memory if name == LEARNING else None,
+        price=look.paid_back if name != PLAIN else 0.0,
+        memory=run.memory if name != PLAIN else None,
         # The entropy that an off-policy actor-critic is paid is in units of single rewards, which stay as they are.
         reward_scale=1.0 if algorithm in OFF_POLICY else float(f"{scale:.6g}"),
+        hold=hold,
         hyperparameters=given,
     )
+
+
+def _of_values(algorithm: str, hold: int) -> dict[str, Any]:
+    """Hyperparameters of a learner of values whose actions are held for so many steps."""
+    if algorithm == "sac":
+        return {name: VALUES[name] for name in ("learning_starts", "buffer_size", "n_steps")}
+    updates = min(UPDATES_A_STEP * hold, MOST_UPDATES_AN_ACTION)
+    frequency: Any = VALUES["train_freq"]
+    between = {"gradient_steps": int(updates * frequency), "target_update_interval": int(BETWEEN_COPIES / updates)}
+    return VALUES | between
 
 
 def sac_updates(samples: int) -> dict[str, Any]:

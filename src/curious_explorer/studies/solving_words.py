@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any
 
 from curious_explorer.gym.agents import Played
-from curious_explorer.studies.solve_files import PLAIN
+from curious_explorer.studies.solve_files import PLAIN, REPLAY
 from curious_explorer.studies.solve_settings import SolveSettings
 from curious_explorer.studies.task_look import TaskLook
 
@@ -36,7 +36,7 @@ def summarise(
 ) -> dict[str, Any]:
     """What came of it, as plain data."""
     explored = stages.get("explore")
-    curves = [row for name in ("plain", "learn") for row in stages.get(name, {}).get("curve", [])]
+    curves = [row for name in ("plain", "learn", "replay") for row in stages.get(name, {}).get("curve", [])]
     best = max([look.best_return, *played.returns, *(row[1] for row in curves)])
     chosen = stages["choose"]["agent"]
     first = None
@@ -121,6 +121,8 @@ def _how(summary: dict[str, Any], stages: dict[str, Any]) -> str:
         )
     if agent["folder"] == "learning":
         return "What acts is a network, trained from starts that moved back from the reward."
+    if agent["folder"] == REPLAY:
+        return "What acts is a network of values, learned from the steps of exploring and from its own."
     if "explore" not in stages:
         return "What acts is a network, learned from the environment's own start alone; no exploring was needed."
     return "What acts is a network, learned from the environment's own start alone."
@@ -147,6 +149,8 @@ def candidate_words(candidate: dict[str, Any]) -> str:
         return "the plan on the counts"
     if candidate["kind"] == "way":
         return "the stored way"
+    if candidate["folder"] == REPLAY:
+        return "the network of values"
     how = "likeliest actions" if candidate["deterministic"] else "actions drawn"
     network = "the plain learner's network" if candidate["folder"] == PLAIN else "the network"
     return f"{network}, {candidate['which']}, {how}"

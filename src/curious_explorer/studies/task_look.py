@@ -28,6 +28,7 @@ OFTEN = 0.05
 """Where so large a share of steps pays something else than its action usually does, there is a reward nearly
 everywhere."""
 LAYOUT_RESETS = 10
+DECISIONS, MOST_HELD = 125, 16
 LASTING, LEAST_LONGEST, LONGEST_SHARE = 10, 100, 0.01
 """Without a time limit, episodes are cut off after so many times what the longest of random actions lasted; none takes
 more than a hundredth of all samples, if that is more than the least."""
@@ -63,6 +64,11 @@ class TaskLook:
     def pays_all_along(self) -> bool:
         """Whether there is something to learn from nearly everywhere."""
         return self.often > OFTEN or self.price > 0.0
+
+    @property
+    def hold(self) -> int:
+        """For how many steps to hold an action so that an episode has some `DECISIONS` of them; a power of two."""
+        return 1 << max(0, int(math.log2(min(self.longest / DECISIONS, MOST_HELD)))) if self.longest > DECISIONS else 1
 
     @property
     def paid_back(self) -> float:
