@@ -43,7 +43,7 @@ from curious_explorer.resets.moving_starts import MovingStarts, StartSettings
 from curious_explorer.sb3.training import Evaluated, Until, load_progress, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 from curious_explorer.studies import solve_choice
-from curious_explorer.studies.solve_measuring import COUNTING
+from curious_explorer.studies.solve_measuring import COUNTING, PLANNED, STAGE_OF
 from curious_explorer.studies.task_methods import points_of
 
 ARMS = {
@@ -117,16 +117,17 @@ def curve_of(stages: dict[str, Any], samples: int, folder: Path) -> list[tuple[i
     """
     agent = stages["choose"]["agent"]
     samples -= stages["choose"]["samples"]
-    stage = {"plain": "plain", "learning": "learn"}.get(agent.get("folder", ""))
-    if stage is not None:
+    if agent["kind"] == "network":
         saved = load_progress(folder / agent["folder"])
         assert saved is not None
-        return points_of(saved[1], samples - stages[stage]["samples"])
-    measured: list[list[float]] = stages.get("measure", {}).get(COUNTING, [])
+        return points_of(saved[1], samples - stages[STAGE_OF[agent["folder"]]]["samples"])
+    way = PLANNED if agent["kind"] == "plan" and stages["explore"].get("way") is not None else COUNTING
+    measured: list[list[float]] = stages.get("measure", {}).get(way, [])
     samples -= stages["explore"]["samples"]
     if len(measured) == 1:  # at the end of exploring, before anything else went on
         plain = stages["plain"]
-        samples -= stages.get("learn", {"samples": 0})["samples"] + plain["samples"] - plain["trial"]
+        samples -= sum(stages[name]["samples"] for name in ("learn", "replay") if name in stages)
+        samples -= plain["samples"] - plain["trial"]
     return [(samples + int(taken), worth) for taken, worth, _ in measured]
 
 
