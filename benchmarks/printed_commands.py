@@ -41,7 +41,7 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 SMALL = {
     "reproduce": {"--depths": "5", "--seeds": "1"},
     "compare": {"--samples": "10000", "--seeds": "1"},
-    "explore": {"--samples": "6000"},
+    "explore": {"--samples": "30000"},
     "train": {"--samples": "3000"},
     "solve": {"--samples": "12000"},
     "demo": {"--depth": "5"},
@@ -52,34 +52,63 @@ STANDS_FOR = {
     "N": "12000",
     "K": "1",
     "k": "1",
-    "<id>": "rmax",
+    "<id>": "r-max",
     "<short name>/8": "dcl/8",
 }
 REST = {
     "train": "MountainCar-v0 --reset-model results/car",
     "plan": "dcl/5",
     "certify": "results/lock",
-    "compare --methods": "rmax",
+    "compare --methods": "r-max",
 }
 """Of fragments in a sentence: what their reader would add."""
 GRANTED = {
     "results/lock": "explore dcl/5 --samples 40000 --out results/lock",
+    "results/counts": "explore FrozenLake-v1 --cells identity --samples 30000 --out results/counts",
     "results/path": "explore path.json --samples 40000 --out results/path",
-    "results/car": "explore MountainCar-v0 --samples 6000 --out results/car",
-    "results/goal-car": "explore goal_mountain_car:GoalMountainCar-v0 --samples 6000 --out results/goal-car",
+    "results/car": "explore MountainCar-v0 --samples 30000 --out results/car",
+    "results/goal-car": "explore goal_mountain_car:GoalMountainCar-v0 --samples 30000 --out results/goal-car",
     "results/mine": "solve my_package:MyEnv-v0 --samples 12000 --out results/mine",
     "results/comparison": "compare --environments dcl/5 --samples 10000 --seeds 1 --out results/comparison",
 }
 OWN = """
 import gymnasium
+import numpy as np
+from gymnasium import spaces
 
-for name in ("MyEnv-v0",):
-    if name not in gymnasium.registry:
-        gymnasium.register(name, "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv", max_episode_steps=60)
+
+class MyEnv(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = spaces.Box(0.0, 8.0, (2,), np.float32)
+    action_space = spaces.Discrete(4)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = np.zeros(2, np.float32)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        self.place[action // 2] += 1 - 2 * (action % 2)
+        self.place = np.clip(self.place, 0, 8)
+        there = bool((self.place == 8).all())
+        return self.place.copy(), float(there), there, False, {}
+
+    def render(self):
+        picture = np.full((90, 90, 3), 230, np.uint8)
+        row, column = (self.place * 10).astype(int)
+        picture[row : row + 10, column : column + 10] = 20
+        return picture
 
 
 def cell(observation):
-    return int(observation)
+    return int(observation[0]) * 9 + int(observation[1])
+
+
+if "MyEnv-v0" not in gymnasium.registry:
+    gymnasium.register("MyEnv-v0", MyEnv, max_episode_steps=60)
 """
 """The reader's own module."""
 TABLE = """
@@ -140,12 +169,16 @@ def given(line: str) -> list[str]:
     words = [re.sub(r"@\d+", "@10000", word) for word in words]
     if "..." in words:
         words = [*shlex.split(REST[name]), *(word for word in words if word != "...")]
+    elif name == "certify" and words[:1] == ["--arrivals"]:
+        words = ["results/counts", *words]
     elif name in REST and words and words[0].startswith("-") and "--help" not in words:
         words = [*shlex.split(REST[name]), *words]
     if f"{name} {' '.join(words)}" in REST:
         words.append(REST[f"{name} {' '.join(words)}"])
     if "RUN" in words:
-        words[words.index("RUN")] = "results/lock" if name == "certify" else "results/mine"
+        needs_counts = "--arrivals" in words
+        explored = "results/counts" if needs_counts else "results/lock"
+        words[words.index("RUN")] = explored if name == "certify" else "results/mine"
     takes_argument = any(type(each).__name__.endswith("Argument") and each.required for each in COMMANDS[name].params)
     if takes_argument and not words:
         return [name, "--help"]  # only its name
@@ -207,7 +240,7 @@ class Runs:
             made = words[words.index("--reset-model") + 1]
             if words[1].startswith("my_module"):  # `results/mine` of `explore`, not that of `solve`
                 shutil.rmtree(folder / made, ignore_errors=True)
-                self._curious(folder, ["explore", words[1], "--samples", "3000", "--out", made])
+                self._curious(folder, ["explore", words[1], "--samples", "6000", "--out", made])
         began = time.perf_counter()
         outcome = self._curious(folder, words)
         self._note(page, line, time.perf_counter() - began, outcome)

@@ -7,8 +7,9 @@ from gymnasium import spaces
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
+from curious_explorer.errors import CheckpointError
 from curious_explorer.sb3.network_view import BOTH, CONVOLUTIONS, PERCEPTRON, SpaceView
-from curious_explorer.sb3.training import train_into
+from curious_explorer.sb3.training import load_trained, train_into
 from curious_explorer.sb3.training_settings import TrainingSettings
 
 
@@ -96,6 +97,14 @@ def test_every_space_of_observations_is_trained_in(name, trained):
 @pytest.mark.parametrize("name", ACTIONS)
 def test_every_space_of_actions_is_trained_in(name, trained):
     assert trained(OBSERVATIONS["dict"][0], ACTIONS[name]).evaluations[-1].mean_return == 12.0
+
+
+def test_weights_of_a_network_that_saw_another_form_are_refused_with_a_reason(trained, tmp_path, monkeypatch):
+    trained(picture(96, 96, 1), TWO)
+    (run,) = (path.parent for path in tmp_path.rglob("checkpoint.safetensors"))
+    monkeypatch.setattr("curious_explorer.sb3.network_view.USUAL_PICTURE", 60)  # as if it had been stored before
+    with pytest.raises(CheckpointError, match="an earlier version made it, which saw large pictures in full"):
+        load_trained(run)
 
 
 def test_the_same_training_again_gives_the_same_weights(trained):

@@ -255,7 +255,9 @@ class Learner:
     def restore(self, state: State) -> None:
         """Know what `state` said."""
         tensors, plain = state
-        self.model.policy.load_state_dict(_named(tensors, "policy."))
+        weights = _named(tensors, "policy.")
+        _check_sizes(weights, self.model.policy.state_dict())
+        self.model.policy.load_state_dict(weights)
         for place, optimizer in self._optimizers().items():
             moments: dict[int, dict[str, Any]] = {}
             found = (*_named(tensors, f"{place}.").items(), *_named(plain["optimizer"], f"{place}.").items())
@@ -304,6 +306,17 @@ class Learner:
 
 
 Kept = TypeVar("Kept")
+
+
+def _check_sizes(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse weights of a network that saw or did something else, with a word about what may have happened."""
+    for name, tensor in wanted.items():
+        if name in stored and stored[name].shape != tensor.shape:
+            raise ValueError(
+                f"its {name} has shape {tuple(stored[name].shape)}, and the environment's network now "
+                f"{tuple(tensor.shape)}: observations or actions have another form than they had then, or an earlier "
+                "version made it, which saw large pictures in full; train anew, in another folder"
+            )
 
 
 def _named(kept: dict[str, Kept], beginning: str) -> dict[str, Kept]:
