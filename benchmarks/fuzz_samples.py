@@ -27,6 +27,7 @@ from curious_explorer.environments import combination_lock, garnet
 from curious_explorer.explorers.layout_files import write_labels
 from curious_explorer.explorers.layout_slice import Labelled
 from curious_explorer.explorers.rmax import RMax
+from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import GridCells
 from curious_explorer.gym.cloned_policy import ClonedPolicy
 from curious_explorer.gym.network_policy import Layer, NetworkPolicy, Normalisation
@@ -295,7 +296,8 @@ def _write_steps(folder: Path, seed: int) -> None:
 
     car = gymnasium.make("MountainCar-v0")
     log = StepLog(car)
-    log.noting, watched = True, log.around(car)
+    log.begin(ActionSet.of(car.action_space))
+    watched = log.around(car)
     for number in range(3):
         watched.reset(seed=seed + number)
         for action in (0, 1, 2, 2):

@@ -8,6 +8,7 @@ from gymnasium import spaces
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
 from curious_explorer.errors import CheckpointError
+from curious_explorer.gym import ActionSet
 from curious_explorer.sb3.algorithms import private_randomness
 from curious_explorer.sb3.step_log import STEPS_FILE, StepLog, fit, recall
 from curious_explorer.sb3.training_learner import Learner
@@ -37,7 +38,7 @@ class Line(gymnasium.Env):
 
 def noted(env, log, episodes):
     watched = log.around(env)
-    log.noting = True
+    log.begin(ActionSet.of(env.action_space))
     for actions in episodes:
         watched.reset()
         for action in actions:
@@ -65,9 +66,7 @@ def test_steps_are_kept_as_a_network_sees_them(log):
 
 def test_what_no_learner_of_values_can_use_is_not_kept():
     env = Line()
-    env.action_space = spaces.MultiDiscrete([2, 2])
-    assert StepLog.of(env) is None
-    env.action_space, env.observation_space = spaces.Discrete(2), spaces.Box(0, 255, (48, 48, 3), np.uint8)
+    env.observation_space = spaces.Box(0, 255, (48, 48, 3), np.uint8)
     assert StepLog.of(env) is None
 
 
@@ -88,19 +87,21 @@ def test_an_interrupted_exploration_takes_over_the_steps_that_it_counted(log, tm
         StepLog.of(Line()).load(tmp_path, 4)
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "sac"])
-def test_a_replay_buffer_begins_with_steps_that_were_taken_before(algorithm, tmp_path):
-    gymnasium.register("Line-v0", Line, max_episode_steps=20, kwargs={"box": algorithm == "sac"})
+@pytest.mark.parametrize("box", [False, True])
+def test_a_replay_buffer_begins_with_steps_that_were_taken_before(box):
+    gymnasium.register("Line-v0", Line, max_episode_steps=20, kwargs={"box": box})
     try:
-        env = Line(box=algorithm == "sac")
-        up, down = (np.array([2.0]), np.array([-2.0])) if algorithm == "sac" else (6, 5)
+        env = Line(box=box)
+        choices = ActionSet.of(env.action_space).choices
+        up, down = choices[-1], choices[0]
         episodes = [[down] * 20, [up, down, up], *[[down] * 20] * 9, [up, up, up]]
         log = noted(env, StepLog.of(env), episodes)
         settings = TrainingSettings(
             environment="Line-v0",
-            algorithm=algorithm,
+            algorithm="dqn",
             num_envs=1,
             samples=1_000,
+            action_list=[np.asarray(choice).tolist() for choice in choices],
             hyperparameters={"buffer_size": 5_000},
         )
         learner = Learner(settings, None, None)
@@ -112,16 +113,33 @@ def test_a_replay_buffer_begins_with_steps_that_were_taken_before(algorithm, tmp
         assert buffer.rewards[:size].sum() == 2.0 * 21
         assert buffer.timeouts[:size].sum() == 11
         assert buffer.dones[:size].sum() == 11 + 21
-        if algorithm == "sac":
-            assert set(np.unique(buffer.actions[:size])) == {-1.0, 1.0}  # in the network's own range
+        assert set(np.unique(buffer.actions[:size])) == {0, len(choices) - 1}
         assert learner.statistics.count >= 206
         before = learner.model._n_updates
         with private_randomness(0, threads=1):
             fit(learner, 3)
         assert learner.model._n_updates == before + 3
+        agent = settings.choosing(learner.agent(0))
+        agent.begin()
+        assert env.action_space.contains(agent(env.reset()[0]))
         learner.close()
     finally:
         del gymnasium.registry["Line-v0"]
+
+
+def test_actions_that_are_held_are_kept_as_one():
+    env = Line()
+    log = StepLog.of(env)
+    log.begin(ActionSet.of(env.action_space).held(2))
+    watched = log.around(env)
+    watched.reset()
+    for action in (5, 5, 6, 6, 6):  # the last ends the episode
+        watched.step(action)
+    kept = log.arrays()
+    assert kept["seen"][:, 0].tolist() == [0, 0, 2]
+    assert kept["following"][:, 0].tolist() == [0, 2, 3]
+    assert kept["acted"][:, 0].tolist() == [0, 1, 1]
+    assert kept["paid"].tolist() == [0, 0, 1]
 
 
 def test_a_model_is_stored_without_the_open_logs_of_its_learner(tmp_path):

@@ -74,7 +74,7 @@ class ActionSet:
 
     def description(self) -> list[Any] | dict[str, Any]:
         """As plain data: the choices, and for how long they are held if they are."""
-        choices = [_plain(choice) for choice in self.choices]
+        choices = [plain_action(choice) for choice in self.choices]
         return choices if self.hold == 1 else {"choices": choices, "hold": self.hold}
 
     @staticmethod
@@ -167,12 +167,12 @@ def _combined(columns: list[list[Any]], most: int) -> list[tuple[Any, ...]]:
     return chosen
 
 
-def _plain(choice: Any) -> Any:
+def plain_action(choice: Any) -> Any:
     """An action as plain data."""
     if isinstance(choice, dict):
-        return {key: _plain(value) for key, value in choice.items()}
+        return {key: plain_action(value) for key, value in choice.items()}
     if isinstance(choice, list | tuple):
-        return [_plain(value) for value in choice]
+        return [plain_action(value) for value in choice]
     return np.asarray(choice).tolist()
 
 

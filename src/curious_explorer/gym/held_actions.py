@@ -1,7 +1,8 @@
-"""Actions that are taken several times in a row: for a learner, and for whoever acts by what it has learned."""
+"""Actions by their number, or taken several times in a row: for a learner, and for whoever acts by what it learned."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -52,6 +53,21 @@ class HoldingAgent(Agent):
             self._left, self._action = self._hold, self._agent.act(observation, env)
         self._left -= 1
         return self._action
+
+
+class ChoosingAgent(Agent):
+    """An agent in an environment as it is, of one whose actions are numbers of a list."""
+
+    def __init__(self, agent: Agent, choices: Sequence[Any]) -> None:
+        self._agent, self._choices = agent, choices
+
+    def begin(self) -> None:
+        """An episode begins."""
+        self._agent.begin()
+
+    def act(self, observation: Any, env: Env | None = None) -> Any:
+        """The action of the number that the agent chooses."""
+        return self._choices[int(self._agent.act(observation, env))]
 
 
 def holding(agent: Agent, hold: int) -> Agent:

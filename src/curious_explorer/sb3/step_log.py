@@ -1,4 +1,4 @@
-"""Every step of an exploration, kept so that an off-policy learner begins with all of them in its replay buffer.
+"""Every step of an exploration, kept so that a learner of values (DQN) begins with all of them in its replay buffer.
 
 Counts forget where in a cell a step began. Where cells mix states (a grid over numbers), a learner of values that sees
 the numbers themselves gets more out of the same steps, and takes none for it.
@@ -15,6 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from curious_explorer.errors import CheckpointError
+from curious_explorer.gym.action_set import ActionSet
 from curious_explorer.gym.cells import Env
 from curious_explorer.sb3.network_view import PERCEPTRON, SpaceView
 from curious_explorer.storage import Format, decode, encode, read_plain, reading, write_atomically
@@ -45,22 +46,27 @@ class StepLog:
 
     def __init__(self, env: Env) -> None:
         self._view = SpaceView(env.observation_space, env.action_space)
-        width, actions = int(np.prod(self._view.observation_space.shape or (1,))), self._view.action_space
-        dtype = np.float32 if isinstance(actions, spaces.Box) else np.int64
-        shapes = (width,), actions.shape or (1,), (), (width,), (), ()
-        types = np.float32, dtype, np.float32, np.float32, np.bool_, np.bool_
+        width = int(np.prod(self._view.observation_space.shape or (1,)))
+        shapes = (width,), (1,), (), (width,), (), ()
+        types = np.float32, np.int64, np.float32, np.float32, np.bool_, np.bool_
         self._kept: dict[str, NDArray[Any]] = {
             name: np.zeros((FIRST_ROOM, *shape), kind) for name, shape, kind in zip(_ARRAYS, shapes, types, strict=True)
         }
         self._count, self.noting, self.hold = 0, False, 1
+        self._numbers: dict[bytes, int] = {}
 
     @staticmethod
     def of(env: Env) -> StepLog | None:
-        """A log for an environment of numbers and of actions that an off-policy learner has; None for others."""
+        """A log for an environment of numbers; None for others."""
         view = SpaceView(env.observation_space, env.action_space)
         seen = view.observation_space
         numbers = view.kind == PERCEPTRON and isinstance(seen, spaces.Box) and seen.shape[0] <= MOST_NUMBERS
-        return StepLog(env) if numbers and isinstance(view.action_space, (spaces.Box, spaces.Discrete)) else None
+        return StepLog(env) if numbers else None
+
+    def begin(self, actions: ActionSet) -> None:
+        """Keep steps from now on; these are the actions that are taken."""
+        self._numbers = {np.asarray(choice).tobytes(): number for number, choice in enumerate(actions.choices)}
+        self.noting, self.hold = True, actions.hold
 
     def __len__(self) -> int:
         return self._count
@@ -110,14 +116,14 @@ class StepLog:
                 self._kept[name] = np.zeros((room, *array.shape[1:]), array.dtype)
                 self._kept[name][: self._count] = array[: self._count]
 
-    def begin(self, observation: Any) -> NDArray[Any]:
+    def see(self, observation: Any) -> NDArray[Any]:
         """What a network sees of an observation."""
         seen: NDArray[Any] = np.asarray(self._view.see(observation), np.float32)
         return seen
 
-    def action(self, action: Any) -> Any:
-        """The network's action for the environment's."""
-        return self._view.action_seen(action)
+    def number(self, action: Any) -> int:
+        """The number of an action."""
+        return self._numbers[np.asarray(action).tobytes()]
 
 
 class _Noted(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -135,7 +141,7 @@ class _Noted(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, info
 
     def _begin(self, observation: Any) -> None:
-        self._seen, self._held, self._paid = self._log.begin(observation), 0, 0.0
+        self._seen, self._held, self._paid = self._log.see(observation), 0, 0.0
 
     def step(self, action: Any) -> Any:
         """Take one action, and keep the step."""
@@ -144,25 +150,23 @@ class _Noted(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._log.noting and (self._held == self._log.hold or event[2] or event[3]):
             before, paid = self._seen, self._paid
             self._begin(event[0])
-            self._log.note(before, self._log.action(action), paid, self._seen, bool(event[2]))
+            self._log.note(before, self._log.number(action), paid, self._seen, bool(event[2]))
         return event
 
 
 def recall(learner: Any, steps: dict[str, NDArray[Any]], reward_scale: float) -> None:
     """Put steps into the replay buffer of a learner, and their mean and variance into its normalizer."""
-    model, buffer = learner.model, learner.model.replay_buffer
+    buffer = learner.model.replay_buffer
     if learner.normalizer is not None:
         learner.statistics.update(steps["seen"])
     order = _with_good_ones_again(steps)[-buffer.buffer_size :]
-    acted, count = steps["acted"][order], len(order)
-    if isinstance(model.action_space, spaces.Box):
-        acted = model.policy.scale_action(acted)
+    count = len(order)
     cut = steps["cut"][order]
     cut[-1] |= not steps["ended"][order[-1]]
     rows = {
         "observations": steps["seen"][order],
         "next_observations": steps["following"][order],
-        "actions": acted,
+        "actions": steps["acted"][order],
         "rewards": reward_scale * steps["paid"][order],
         "dones": steps["ended"][order] | cut,
         "timeouts": cut,
@@ -195,5 +199,4 @@ def fit(learner: Any, updates: int) -> None:
     model = learner.model
     for done in range(0, updates, FITTED_AT_ONCE):
         model.train(gradient_steps=min(FITTED_AT_ONCE, updates - done), batch_size=model.batch_size)
-        if hasattr(model, "q_net_target"):  # SAC moves its own with every update
-            polyak_update(model.q_net.parameters(), model.q_net_target.parameters(), 1.0)
+        polyak_update(model.q_net.parameters(), model.q_net_target.parameters(), 1.0)

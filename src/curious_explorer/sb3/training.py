@@ -272,7 +272,7 @@ def load_trained(
     with private_randomness(settings.seed, threads=1):
         learner = Learner(settings, None, None)
         _restore(learner, path, saved[0])
-    agent = learner.agent(seed, deterministic)
+    agent = settings.choosing(learner.agent(seed, deterministic))
     return agent_with_memory(agent, settings.memory, first_action(learner.action_space)), settings
 
 

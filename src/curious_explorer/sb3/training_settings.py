@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from curious_explorer.gym.agents import LONGEST_EPISODE
+from gymnasium import spaces
+
+from curious_explorer.gym.action_set import ActionSet
+from curious_explorer.gym.agents import LONGEST_EPISODE, Agent
 from curious_explorer.gym.cells import Env
 from curious_explorer.gym.fixed_layout import with_layout
-from curious_explorer.gym.flat_actions import with_flat_actions
+from curious_explorer.gym.flat_actions import FlatActions, with_flat_actions
+from curious_explorer.gym.held_actions import ChoosingAgent
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.memory import check_memory, with_memory
 from curious_explorer.gym.shifted_reward import without_price
@@ -93,6 +97,8 @@ class TrainingSettings:
     """What a step costs whatever it leads to, if negative: the learner is paid it back (see `shifted_reward`)."""
     memory: int | None = None
     """How many earlier contents observations remember (see `gym.memory`); none by default."""
+    action_list: Sequence[Any] | None = None
+    """Actions of the environment, as plain data, of which one is chosen by number; all that there are by default."""
     hold: int = 1
     """For how many steps an action is taken; those of roll-ins are held as they were while exploring."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
@@ -120,9 +126,26 @@ class TrainingSettings:
 
     def make_env(self) -> Env:
         """The environment, in its layout."""
-        env = with_layout(with_flat_actions(make_by_id(self.environment)), self.layout)
+        env = self._made()
+        if self.action_list is not None:
+            env = FlatActions(env, self.choices(env.action_space))
         check_actions(self.algorithm, env.action_space, self.environment)
         return with_memory(env, self.memory)
+
+    def _made(self) -> Env:
+        return with_layout(with_flat_actions(make_by_id(self.environment)), self.layout)
+
+    def choices(self, space: spaces.Space[Any]) -> list[Any]:
+        """The actions that are chosen from, as the space has them."""
+        return ActionSet.from_description(self.action_list or [], space).choices
+
+    def choosing(self, agent: Agent) -> Agent:
+        """Who acts in the environment as it is, for an agent whose actions are numbers of `action_list`."""
+        if self.action_list is None:
+            return agent
+        env = self._made()
+        env.close()
+        return ChoosingAgent(agent, self.choices(env.action_space))
 
     def make_training_env(self) -> Env:
         """The environment as a learner sees it."""

@@ -49,7 +49,7 @@ class CountedExploration:
             made.close()
         seed = spawned_seed(run.settings.seed, 2)
         example = with_memory(run.make(), run.memory)
-        self.steps = StepLog.of(example)
+        self.steps = StepLog.of(example) if run.memory is None else None
         """Every step that was taken, where a learner of values can begin with them."""
         example.close()
         noted = self.steps.around if self.steps is not None else (lambda env: env)
@@ -73,7 +73,7 @@ class CountedExploration:
         self._now = self._begin(self.world, kept)
         if self.steps is not None:
             self.steps.load(self._folder, self._now.taken)
-            self.steps.noting, self.steps.hold = True, self.world.discretisation.action_set.hold
+            self.steps.begin(self.world.discretisation.action_set)
         self._kept = None if kept is None else self._stands
         """Where it stood when it was written."""
 

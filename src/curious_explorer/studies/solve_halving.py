@@ -2,8 +2,8 @@
 
     plain      to learn on from the environment's own start
     learning   to learn from starts that move back from the reward, after imitating the plan on the counts
-    replay     to learn values (DQN, or SAC where actions are numbers), beginning with all steps of exploring, where
-               cells are bins of numbers that mix states
+    replay     to learn values (DQN) of the actions of exploring, beginning with all of its steps, where cells are bins
+               of numbers that mix states
     counting   to explore on, so that the plan on the counts gets better
 
 With k of them and n samples left each gets n / k^2, the worst is given up, and the others go on with what is left: the
@@ -35,7 +35,7 @@ def share_out(run: SolveRun, look: TaskLook) -> None:
     if "halving" not in run.stages:
         alive = _ways_to_go_on(run, look)
         scales = {
-            name: run.stages["explore"].get(name) for name in ("distance", "largest", "steps", "hold")
+            name: run.stages["explore"].get(name) for name in ("distance", "largest", "steps", "hold", "choices")
         }  # they stay what they are
         run.keep("halving", {"alive": alive, "waiting": [], "goal": None, "given_up": [], "done": not alive} | scales)
     while not run.stages["halving"]["done"]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from curious_explorer.explorers.exploration import Exploration
+from curious_explorer.gym.action_set import plain_action
 from curious_explorer.gym.flat_actions import is_flat, with_flat_actions
 from curious_explorer.gym.make_env import make_by_id
 from curious_explorer.gym.shifted_reward import END_OF_COSTS
@@ -157,6 +158,7 @@ def keep_exploration(run: SolveRun, look: TaskLook, exploring: CountedExploratio
             "samples": exploring.samples,
             "steps": 0 if exploring.steps is None else len(exploring.steps),
             "mixes": exploring.mixes,
+            "choices": [plain_action(choice) for choice in exploring.world.discretisation.action_set.choices],
             "hold": exploring.world.discretisation.action_set.hold,
             "first_reward": exploring.first_reward,
             "complete": exploration.complete,

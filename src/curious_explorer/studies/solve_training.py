@@ -9,7 +9,6 @@ from typing import Any
 
 from curious_explorer.callbacks.events import EVALUATION, Callbacks, Event, on_events, part_of
 from curious_explorer.errors import CheckpointError
-from curious_explorer.gym.memory import with_memory
 from curious_explorer.gym.network_inputs import is_picture, parts_of
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.sb3.algorithms import OFF_POLICY, spawned_seed
@@ -114,9 +113,8 @@ def train_for(
 def _steps_of(run: SolveRun) -> dict[str, Any] | None:
     """The steps of exploring up to when samples were shared out; those that come later are of another way to go on."""
     env = run.make()
-    steps = StepLog.of(with_memory(env, run.memory))
+    steps = StepLog(env)
     env.close()
-    assert steps is not None
     steps.load(run.folder / EXPLORATION, run.stages["halving"]["steps"])
     return steps.arrays()
 
@@ -128,9 +126,8 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
     continuous = hasattr(env.action_space, "low")
     pictures = any(is_picture(part.space) for part in parts_of(env.observation_space))
     env.close()
-    values = "sac" if continuous else "dqn"
     algorithm = settings.algorithm or ("sac" if continuous and look.pays_all_along and name == PLAIN else "ppo")
-    algorithm = values if name == REPLAY else algorithm
+    algorithm = "dqn" if name == REPLAY else algorithm
     given: dict[str, Any] = {"gamma": 0.99}
     scale = 1.0 / look.spread if look.spread > 0.0 and look.pays_all_along else 1.0
     episodes, interval = run.budget.evaluations
@@ -146,7 +143,7 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
         scale = min(scale, largest) if look.pays_all_along else largest
     hold = int(run.stages["halving"]["hold"]) if name == REPLAY else 1
     if name == REPLAY:
-        given |= _of_values(algorithm, hold)
+        given |= _of_values(hold)
     if algorithm == "sac":
         given |= sac_updates(settings.samples)
     elif algorithm == "ppo" and name == PLAIN and settings.samples <= FEW_SAMPLES and not pictures:
@@ -166,15 +163,14 @@ def training_settings(run: SolveRun, name: str, look: TaskLook, most: int) -> Tr
         memory=run.memory if name != PLAIN else None,
         # The entropy that an off-policy actor-critic is paid is in units of single rewards, which stay as they are.
         reward_scale=1.0 if algorithm in OFF_POLICY else float(f"{scale:.6g}"),
+        action_list=run.stages["halving"]["choices"] if name == REPLAY else None,
         hold=hold,
         hyperparameters=given,
     )
 
 
-def _of_values(algorithm: str, hold: int) -> dict[str, Any]:
+def _of_values(hold: int) -> dict[str, Any]:
     """Hyperparameters of a learner of values whose actions are held for so many steps."""
-    if algorithm == "sac":
-        return {name: VALUES[name] for name in ("learning_starts", "buffer_size", "n_steps")}
     updates = min(UPDATES_A_STEP * hold, MOST_UPDATES_AN_ACTION)
     frequency: Any = VALUES["train_freq"]
     between = {"gradient_steps": int(updates * frequency), "target_update_interval": int(BETWEEN_COPIES / updates)}
