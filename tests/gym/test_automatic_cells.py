@@ -1,6 +1,7 @@
 """Cells chosen by a look at an environment: for every space, without noise and clocks, and stored like any others."""
 
 import functools
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from gymnasium import spaces
 from layouts_helpers import Signposts
 
+from benchmarks.fuzz_files import LOOK
 from curious_explorer import GymWorld, explore
 from curious_explorer.errors import CellError, EnvironmentFailureError
+from curious_explorer.gym.automatic_cells import steps_to_hold
 from curious_explorer.gym.cell_descriptions import cells_from_description
 
 
@@ -212,3 +215,18 @@ def test_parts_of_tuples_are_named_as_parts():
 
     cells = SymbolCells([Read((0,)), Read(("bag", 1), (2,))])
     assert cells.describe() == "one cell for each distinct content of part 0, bag/1[2]"
+
+
+def test_actions_are_held_at_least_so_long_where_single_steps_seldom_change_the_cell():
+    seldom, often = [place // 4 for place in range(400)], list(range(400))  # every fourth step, every step
+    actions = [0] * 399 + [-1]
+    assert steps_to_hold(seldom, actions) == 1
+    assert steps_to_hold(seldom, actions, 8) == 8
+    assert steps_to_hold(often, actions, 8) == 1
+
+
+@pytest.mark.parametrize(
+    ("longest", "hold"), [(100, 1), (200, 1), (250, 2), (500, 4), (1_000, 8), (1_500, 8), (9_000, 16)]
+)
+def test_an_episode_has_some_hundred_decisions(longest, hold):
+    assert replace(LOOK, longest=longest).hold == hold

@@ -3,6 +3,7 @@
 import contextlib
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks import solve_suite
@@ -80,3 +81,40 @@ def test_what_runs_is_ended_with_the_suite(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solve_suite.make_runs([("KeyRoom", 0), ("Dials", 0)], tmp_path, 2, 60.0)
     assert begun[0].wait(timeout=10) == -9
+
+
+def test_an_environment_of_dm_env_is_one_of_gymnasium():
+    from types import SimpleNamespace
+
+    from benchmarks.outside_tasks import DeepMindEnv
+
+    class Counts:
+        """As the Control Suite makes them: the third step is the last, cut off if its discount is one."""
+
+        def __init__(self, seed):
+            self._discount = float(seed == 1)
+
+        def action_spec(self):
+            return SimpleNamespace(shape=(2,), minimum=-1.0, maximum=[1.0, 2.0])
+
+        def reset(self):
+            self._at = 0
+            return self._step(None)
+
+        def step(self, action):
+            self._at += 1
+            return self._step(1.0)
+
+        def _step(self, reward):
+            seen = {"at": np.array([self._at]), "twice": 2.0 * self._at}
+            last = self._at == 3
+            return SimpleNamespace(observation=seen, reward=reward, discount=self._discount, last=lambda: last)
+
+    env = DeepMindEnv(Counts)
+    assert env.action_space.high.tolist() == [1.0, 2.0]
+    for seed, truncated in ((0, False), (1, True)):
+        assert env.reset(seed=seed)[0].tolist() == [0.0, 0.0]
+        assert env.step(None)[2:4] == (False, False)
+        env.step(None)
+        observation, reward, *ended, _ = env.step(None)
+        assert (observation.tolist(), reward, ended) == ([3.0, 6.0], 1.0, [not truncated, truncated])

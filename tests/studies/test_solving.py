@@ -280,6 +280,23 @@ def test_of_equally_bad_ways_the_most_promising_goes_on(monkeypatch):
     assert solve_halving._next_round(run, state)["alive"] == ["learning"]
 
 
+@pytest.mark.parametrize(("positive", "begins"), [(False, "Solved: 100%"), (True, "Learned as far as this")])
+def test_where_random_actions_meet_nothing_but_penalties_more_than_zero_is_success(positive, begins):
+    from dataclasses import replace
+
+    from benchmarks.fuzz_files import LOOK
+    from curious_explorer.studies.solving_words import verdict
+
+    look = replace(LOOK, often=0.2, positive=positive)
+    summary = {
+        "success": 1.0,
+        "return_mean": 1.0,
+        "success_return": 0.0,
+        "settings": {"agent": {"kind": "plan"}, "asked": {"success_return": None}},
+    }
+    assert verdict(summary, {"explore": {"positive": True}}, look).startswith(begins)
+
+
 def test_a_page_is_written_without_matplotlib():
     from curious_explorer.studies.page.run_page import drawing
 

@@ -79,7 +79,10 @@ def verdict(summary: dict[str, Any], stages: dict[str, Any], look: TaskLook) -> 
             f"Learned, but short of what its registration asks for, a mean of {asked:g}: {rate}. {how} More samples "
             "would go on where this ended."
         )
-    if success >= SOLVED and (not look.pays_all_along or summary["settings"]["asked"]["success_return"] is not None):
+    # Where random actions meet penalties everywhere and nothing above zero, what returns more than zero has succeeded.
+    penalties = not look.positive and bool(stages.get("explore", {}).get("positive"))
+    told = summary["settings"]["asked"]["success_return"] is not None
+    if success >= SOLVED and (not look.pays_all_along or told or penalties):
         return f"Solved: {rate}. {how}"
     if look.pays_all_along:
         return (
