@@ -11,33 +11,16 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_helpers import refused
+from cli_helpers import told as call
 
 from curious_explorer import Exploration, ResetModel
-from curious_explorer.cli.app import app, main
 from curious_explorer.environments import combination_lock
 from curious_explorer.errors import CellError
 from curious_explorer.explorers.sample_budget import SampleBudget
 from curious_explorer.gym.cell_names import named_cells
 
 CAR = ["MountainCar-v0", "--cells", "6x6", "--gamma", "0.9", "--samples", "9000", "--rounds", "3", "--optimizer=trpo"]
-
-
-def call(*words, code=0):
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
-
-
-def refused(monkeypatch, capsys, *words):
-    """What ``main`` prints about an error that users can mend; its exit code must be 2."""
-    monkeypatch.setattr(sys, "argv", ["curious-explorer", *map(str, words)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    message = capsys.readouterr().err
-    assert "Traceback" not in message
-    return message
 
 
 def files(folder):

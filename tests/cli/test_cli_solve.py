@@ -9,10 +9,10 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+from cli_helpers import told as call
 from file_helpers import frames_of
-from typer.testing import CliRunner
 
-from curious_explorer.cli.app import app, main
+from curious_explorer.cli.app import main
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
@@ -49,12 +49,6 @@ def own_module(tmp_path, monkeypatch):
     yield "own_line:OwnLine-v0"
     sys.modules.pop("own_line", None)
     gymnasium.registry.pop("OwnLine-v0", None)
-
-
-def call(*words, code=0):
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def test_an_environment_of_ones_own_becomes_an_agent_that_can_be_played(own_module):

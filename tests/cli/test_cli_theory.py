@@ -1,34 +1,15 @@
 """The commands explore, hardness, plan and certify, as a person or a program would call them."""
 
 import json
-import sys
 
 import pytest
-from typer.testing import CliRunner
+from cli_helpers import call, refused
 
 from curious_explorer import FiniteMDP, ResetModel
-from curious_explorer.cli.app import app, main
 from curious_explorer.environments import combination_lock, crossroad_traps
 from curious_explorer.environments.environment_names import find_environment
 
 FEW = ["--rounds", "2", "--visits", "100"]
-
-
-def call(*words):
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def refused(monkeypatch, capsys, *words):
-    """What ``main`` prints about an error that users can mend; its exit code must be 2."""
-    monkeypatch.setattr(sys, "argv", ["curious-explorer", *map(str, words)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    message = capsys.readouterr().err
-    assert "Traceback" not in message
-    return message
 
 
 def test_names_of_environments(tmp_path):

@@ -11,23 +11,16 @@ import sys
 
 import gymnasium
 import pytest
-from typer.testing import CliRunner
+from cli_helpers import call
 
 from curious_explorer import FiniteMDP
 from curious_explorer.cli import terminal
-from curious_explorer.cli.app import app
 from curious_explorer.errors import StudyError
 from curious_explorer.settings_description import make_folder
 from curious_explorer.studies import reproduction
 from curious_explorer.studies.paper_experiments import Study
 
 LAKE = ["explore", "FrozenLake-v1", "--cells", "identity", "--samples"]
-
-
-def call(*words, code=0):
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def commands_in(output):

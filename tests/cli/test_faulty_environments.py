@@ -1,14 +1,12 @@
 """Faults of an environment are told as its own, in a line, whichever command meets them; so are wrong settings."""
 
 import re
-import sys
 
 import gymnasium
 import numpy as np
 import pytest
+from cli_helpers import refused
 from gymnasium import spaces
-
-from curious_explorer.cli.app import main
 
 PREFIX = "faulty"
 
@@ -87,16 +85,6 @@ FAULTS = {
 }
 for kind in FAULTS:
     gymnasium.register(f"{PREFIX}/{kind.__name__}-v0", kind, max_episode_steps=50, disable_env_checker=True)
-
-
-def refused(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["curious-explorer", *map(str, words)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    message = capsys.readouterr().err
-    assert "Traceback" not in message
-    return message.splitlines()[-1]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda kind: kind.__name__)
