@@ -106,6 +106,71 @@ def test_noise_and_aliased_cells_do_not_end_it(kind):
         assert got.samples == 20_000
 
 
+class Press(World):
+    """Five places in a row; an action that changes nothing pays half of the time in the last one, or never."""
+
+    num_states, num_actions = 5, 3
+
+    def __init__(self, seed, share=0.5):
+        self.seed, self.samples, self._random, self._place = seed, 0, np.random.default_rng(seed), 0
+        self._share = share
+
+    def identity(self):
+        return {"kind": "press", "num_states": 5, "num_actions": 3, "seed": self.seed}
+
+    def restart(self):
+        self._place = 0
+        return 0
+
+    def step(self, action):
+        self.samples += 1
+        pays = action == 2 and self._place == 4 and self._random.random() < self._share
+        self._place = min(max(self._place + (-1, 1, 0)[action], 0), 4)
+        return Step(self._place, float(pays), False)
+
+
+def test_what_pays_now_and_then_is_found_where_nothing_else_ever_paid():
+    runs = [explore(Press(seed), gamma=0.95, samples=20_000) for seed in range(30)]
+    assert sum(run.first_reward is not None for run in runs) >= 28
+    assert all(run.complete for run in runs)
+    never = explore(Press(0, share=0.0), gamma=0.95, samples=20_000)
+    assert never.complete
+    assert never.model.tries.min() >= 8
+
+
+class NoisyEnds(World):
+    """A corridor of four places; leaving it at one end pays one on average, at the other nothing, both with noise."""
+
+    num_states, num_actions = 6, 2
+
+    def __init__(self, seed):
+        self.seed, self.samples, self._random, self._place = seed, 0, np.random.default_rng(seed), 2
+
+    def identity(self):
+        return {"kind": "noisy ends", "num_states": 6, "num_actions": 2, "seed": self.seed}
+
+    def restart(self):
+        self._place = 2
+        return 2
+
+    def step(self, action):
+        self.samples += 1
+        self._place += 1 if action else -1
+        ended = self._place in (0, 5)
+        return Step(self._place, float(self._place == 5) + self._random.normal() if ended else 0.0, ended)
+
+
+def test_what_pays_now_this_now_that_is_tried_until_its_mean_is_known():
+    """One try of each would tell the better end in three of four runs."""
+    for seed in range(20):
+        got = explore(NoisyEnds(seed), gamma=0.95, samples=20_000)
+        assert got.complete
+        seen = got.model.outcomes()
+        ends = np.isin(got.model.states[seen.next_state], (0, 5))
+        assert seen.times[ends].min() >= 10
+        assert np.argmax(got.policy[2]) == 1
+
+
 def test_under_noise_a_plan_is_improved_once_there_is_a_reward():
     """A lake where the first way to the goal is a bad one: what is left of the samples makes the plan a good one."""
     mdp = FiniteMDP.from_gymnasium("FrozenLake-v1")

@@ -34,13 +34,16 @@ that are found as exploration goes (`models.cell_levels`), and samples are share
 left, in fixed proportions: none can starve another.
 
 **Restarting costs nothing**, so a way may begin with it: the agent restarts when the frontier is nearer from the start
-by a factor of `restart_factor`, or when its time is known to be too short for the way from here.
+by a factor of `restart_factor`, or when its time is known to be too short for the way from here. Then it stays a while
+with the level that it restarted for. Where several pairs are new it tries those first whose actions mostly lead
+nowhere: the others are still at hand then.
 
 **States that change.** Cells that were chosen by a look at an environment may turn out too fine or too coarse
 (`World.refit`). Where states are put together, so are counts; otherwise all counts begin anew, and the samples go on.
 
 **Stopping.** Where there is no way from the start to anything new, every action is repeated a few dozen times where the
-agent stands, in case that its cells mix states and it has only not seen it yet. Then it stops.
+agent stands, in case that its cells mix states and it has only not seen it yet. What paid once is tried again, what pays now
+this, now that until its mean is known; and where nothing has paid, every pair several times. Then it stops.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class FrontierRun:
         self._world, self._least = world, settings[loop.LEAST]
         self._discount, self._backups, self._hold = settings[loop.DISCOUNT], backups, hold
         self._price = float(settings[loop.PRICE])  # compiled code knows no whole number of any size
-        self._settings: Floats = np.array([*settings, np.inf], dtype=np.float64)  # with nothing known of surprises
+        self._settings: Floats = np.array([*settings, np.inf, 0.0], dtype=np.float64)  # with nothing known of noise
         self._prefer = prefer
         self._cells = CellLevels()
         self._values: list[Sweeps] | None = None  # by number of table
@@ -80,6 +80,7 @@ class FrontierRun:
         self._way: Indices = np.zeros(0, dtype=np.int32)
         self._hopes: Indices = np.zeros(0, dtype=np.int32)
         self._spent, self._turns = np.zeros(len(SHARES)), np.zeros(loop.HOPES + 1)
+        self._first_tries: Integers = np.zeros(2 * world.num_actions, dtype=np.int64)
         self._given: Integers
         self.goals: list[int] = []
         self.ways = StoredWays(world.num_actions, world.seed) if world.repeats else None
@@ -113,7 +114,9 @@ class FrontierRun:
         now = self._now
         for place in (loop.LEVEL, loop.AHEAD, loop.IN_VAIN, loop.BY_VALUES, loop.SINCE, loop.TOLD, loop.SAID):
             now[place] = 0
-        now[loop.TURN] = now[loop.CLOSE_NOW] = 0
+        now[loop.TURN] = now[loop.CLOSE_NOW] = now[loop.STAYS] = 0
+        self._first_tries[:] = np.concatenate(self.model.first_tries())
+        self._settings[loop.NOISE] = self.model.payments_vary()
         now[loop.AT] = now[loop.LEFT] = now[loop.EXPECTED] = NONE
         self._spent[:] = self._turns[:] = 0.0
 
@@ -501,7 +504,17 @@ class FrontierRun:
         if ahead > 0:
             way[:ahead], hopes[:ahead] = self._way[:ahead], self._hopes[:ahead]
         self._way, self._hopes = way, hopes
-        agent = Agent(self._now, self._settings, self._spent, self._turns, self._actions, way, hopes, self._random)
+        agent = Agent(
+            self._now,
+            self._settings,
+            self._spent,
+            self._turns,
+            self._actions,
+            way,
+            hopes,
+            self._random,
+            self._first_tries,
+        )
         tables = [array for each in self._values or [sweeps_for(0)] * TABLES for array in each]
         fields = loop.LEVEL_FIELDS
         levels = [getattr(level, name) for level in self._search.levels for name in fields]

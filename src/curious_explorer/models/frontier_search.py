@@ -23,7 +23,9 @@ is known. On the finest level keys are the states themselves. Each level has bou
 **Doubt.** Where any pair was seen to have two outcomes, one that always did the same may have failed its only tries: a
 step that fails once in fifty, at the one place where it matters, would hide what lies behind it for ever. So e(s,a) is
 not infinite there but price * (ln(n(s,a)) + ln(1/p)), with p the share of repeated tries that led elsewhere than at
-first: the rarer that is, the further away a second try.
+first: the rarer that is, the further away a second try. The same holds of what pairs pay: one that pays now this, now
+that, or that was tried only once and then paid a reward (or a price, where others were seen to vary), is worth
+price * (1 + ln(n(s,a))) until its mean is known.
 """
 
 from __future__ import annotations
@@ -35,8 +37,23 @@ import numpy as np
 
 from curious_explorer.arrays import Indices, Integers
 from curious_explorer.compile import compiled, inlined, int64
-from curious_explorer.models.growing_model import FAR, NONE, SURPRISES, Graph, GrowingModel, outcome_cost, pop, push
+from curious_explorer.models.growing_model import (
+    FAR,
+    NONE,
+    ROUNDING,
+    SURPRISES,
+    Graph,
+    GrowingModel,
+    outcome_cost,
+    pop,
+    push,
+)
 
+PAY_KNOWN, FEWEST_PAID, MOST_PAID = 0.1, 10, 100
+"""What a pair pays that pays now this, now that is known when the standard error is less than this part of it, but not
+before so many tries, and always after so many."""
+LEAST_PAID = 0.01
+"""Where there are such pairs, one that was tried once is in doubt if it paid more than this part of their noise."""
 AGAIN = 10
 """How much further away, in steps, each try makes a pair seem where one is not enough. With sticky actions the first
 reward of MultiRoom-N4 takes 39,000 samples with 0, 25,000 with 10 and 52,000 with 100, DoorKey-8x8 4,000 with all."""
@@ -56,6 +73,8 @@ class Level(NamedTuple):
     """After how many tries a pair is no longer new."""
     rarity: float = np.inf
     """How many factors e of tries a pair that has always led to the same state is behind one that varies."""
+    noise: float = 0.0
+    """By how much pairs were seen to pay otherwise than before."""
 
 
 class Scratch(NamedTuple):
@@ -174,6 +193,19 @@ def scratch_for(states: int, outcomes: int) -> Scratch:
 
 
 @inlined
+def _pay_in_doubt(graph: Graph, entry: int, noise: float) -> bool:
+    """Whether what an outcome pays on average is not known yet, where payments vary as much as this."""
+    times, paid = graph.outcome_times[entry], graph.outcome_paid[entry]
+    if times == 1:
+        return bool(paid > 0.0 or (noise > 0.0 and abs(paid) > LEAST_PAID * noise))
+    squares = times * graph.outcome_squares[entry]
+    varies = squares - paid * paid  # the variance, in units of 1 / times squared
+    if varies <= ROUNDING * squares or times >= MOST_PAID:
+        return False
+    return bool(times < FEWEST_PAID or varies > PAY_KNOWN * PAY_KNOWN * times * paid * paid)
+
+
+@inlined
 def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, action: int) -> int:
     """e(s,a)."""
     pair, key = state * num_actions + action, level.keys[state]
@@ -184,12 +216,14 @@ def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, actio
     if tries > 0 and level.price > 0.0:
         if graph.next_outcome[graph.first_outcome[pair]] != NONE:
             return int64(min(level.price * np.log(tries) + 1.0, FAR))  # a price may be as large as anybody says
+        if _pay_in_doubt(graph, graph.first_outcome[pair], level.noise):
+            return int64(min(level.price * (np.log(tries) + 1.0) + 1.0, FAR))
         if level.rarity < np.inf:
             return int64(min(level.price * (np.log(tries) + level.rarity) + 1.0, FAR))
     return int64(FAR)
 
 
-@compiled
+@inlined
 def exit_cost(graph: Graph, level: Level, num_actions: int, state: int) -> int:
     """The least e(s,a) of a state."""
     least = int64(FAR)
@@ -283,18 +317,25 @@ def search(
     return distance, goal, int64(length)
 
 
-@compiled
-def lower(graph: Graph, level: Level, work: Scratch, num_actions: int, changed: int) -> None:
-    """Lower the bound of a state from which a way may have become shorter, and those of the states before it."""
-    bounds = level.bounds
-    least = exit_cost(graph, level, num_actions, changed)
-    for pair in range(changed * num_actions, (changed + 1) * num_actions):
+@inlined
+def bound_of(graph: Graph, level: Level, num_actions: int, state: int) -> int:
+    """The bound on the distance of a state that follows from those after it."""
+    least = exit_cost(graph, level, num_actions, state)
+    for pair in range(state * num_actions, (state + 1) * num_actions):
         entry = graph.first_outcome[pair]
         while entry != NONE:
             following = graph.outcome_state[entry]
             if following >= 0:
-                least = min(least, outcome_cost(graph, entry) + bounds[following])
+                least = min(least, outcome_cost(graph, entry) + level.bounds[following])
             entry = graph.next_outcome[entry]
+    return least
+
+
+@compiled
+def lower(graph: Graph, level: Level, work: Scratch, num_actions: int, changed: int) -> None:
+    """Lower the bound of a state from which a way may have become shorter, and those of the states before it."""
+    bounds = level.bounds
+    least = bound_of(graph, level, num_actions, changed)
     if least >= bounds[changed]:
         return
     bounds[changed] = least

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_explorer.arrays import Floats, Indices, Integers
-from curious_explorer.compile import compiled, int64
+from curious_explorer.compile import compiled, inlined, int64
 from curious_explorer.models.counted_model import CountedModel
 from curious_explorer.worlds.world import TransitionCounts
 
@@ -22,6 +22,8 @@ NONE = -1
 FAR = 1 << 30
 """The distance where there is no way."""
 FIRST_CAPACITY = 1 << 10
+ROUNDING = 1e-9
+"""A variance below this part of the mean square may be rounding."""
 
 
 class Graph(NamedTuple):
@@ -155,6 +157,22 @@ class GrowingModel:
     def tries(self) -> Indices:
         """How often each pair was tried, shape (M, A), by index."""
         return self.graph.tries[: len(self) * self.num_actions].reshape(len(self), self.num_actions)
+
+    def first_tries(self) -> tuple[Integers, Integers]:
+        """Of each action, how many pairs were tried, and of how many the first try led nowhere, shapes (A,)."""
+        index, action = np.nonzero(self.tries)
+        entry = self.graph.first_outcome[index * self.num_actions + action]
+        stayed = action[self.graph.outcome_state[entry] == index]
+        tried, led_nowhere = (np.bincount(actions, minlength=self.num_actions) for actions in (action, stayed))
+        return tried.astype(np.int64), led_nowhere.astype(np.int64)
+
+    def payments_vary(self) -> float:
+        """The largest standard deviation of what an outcome paid; zero where each has always paid the same."""
+        count = int(self.graph.tally[OUTCOMES])
+        times = self.graph.outcome_times[:count]
+        mean, squares = self.graph.outcome_paid[:count] / times, self.graph.outcome_squares[:count] / times
+        variance = squares - mean**2
+        return float(np.sqrt(variance[variance > ROUNDING * squares].max(initial=0.0)))
 
     def outcomes(self) -> TransitionCounts:
         """Every transition once, by index, with the mean of what it paid; ends of episodes among them."""
@@ -414,7 +432,7 @@ def link(graph: Graph, pairs: Indices, states: Indices, times: Indices, paid: Fl
     graph.tally[OUTCOMES] = len(pairs)
 
 
-@compiled
+@inlined
 def outcome_cost(graph: Graph, entry: int) -> int:
     """c(s,a,s'): the tries that an outcome takes, rounded up."""
     times, tries = graph.outcome_times[entry], graph.tries[graph.outcome_pair[entry]]
