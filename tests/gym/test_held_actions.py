@@ -50,7 +50,7 @@ def test_held_actions_are_stored_and_held_in_roll_ins_and_walks():
     held = ActionSet.of(spaces.Box(-1.0, 1.0, (1,))).held(7)
     cells = GridCells(250, [0.0], [10.0])
     world = GymWorld(lambda: Slow(), cells=cells, actions=held, seed=7)
-    exploration = explore(world, gamma=0.99, samples=6_000)
+    exploration = explore(world, gamma=0.99, samples=30_000)
     model = exploration.reset_model
     assert model.discretisation.description["actions"]["hold"] == 7
     wrapped = RestartWrapper(Slow(), exploration.resets_to(20))

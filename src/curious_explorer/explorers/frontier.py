@@ -42,8 +42,9 @@ nowhere: the others are still at hand then.
 (`World.refit`). Where states are put together, so are counts; otherwise all counts begin anew, and the samples go on.
 
 **Stopping.** Where there is no way from the start to anything new, every action is repeated a few dozen times where the
-agent stands, in case that its cells mix states and it has only not seen it yet. What paid once is tried again, what pays now
-this, now that until its mean is known; and where nothing has paid, every pair several times. Then it stops.
+agent stands, in case that its cells mix states and it has only not seen it yet. What paid once is tried again, and what
+pays now this, now that until its mean is known; where nothing has paid, every pair is tried several times. Then it
+stops.
 """
 
 from __future__ import annotations

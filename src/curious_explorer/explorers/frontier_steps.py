@@ -226,7 +226,7 @@ def level_at(given: Integers, number: int, agent: Agent) -> Level:
         _int32(given, first + 2),
         price_of(agent, number),
         enough_of(agent, number),
-        rarity_of(agent),
+        float(agent.settings[RARITY]),
         agent.settings[NOISE],
     )
 
@@ -243,12 +243,6 @@ def enough_of(agent: Agent, number: int) -> int:
     if number == agent.now[LEVELS] - 1:
         return int64(max(1, agent.now[TRIES_EACH]))
     return int64(ENOUGH if agent.now[BY_VALUES] else 1)
-
-
-@inlined
-def rarity_of(agent: Agent) -> float:
-    """How rare surprises are, for pairs that did the same every time; values of novelty know that by themselves."""
-    return np.inf if agent.now[BY_VALUES] else float(agent.settings[RARITY])
 
 
 # What was seen --------------------------------------------------------------------------------------------------------
