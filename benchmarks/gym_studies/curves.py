@@ -24,8 +24,9 @@ LOOKS = {
     "archive": ("#92400e", ":"),
 }
 """Colour and line; dotted are those that learn nothing."""
-COLUMNS, FIRST, POINTS = 4, 500, 200
-"""Panels in a row; where the axis of samples begins, and at how many places of it curves are taken."""
+COLUMNS, FIRST, BEYOND, POINTS = 4, 1_000, 1.3, 200
+"""Panels in a row; where the axis of samples begins and how far it goes beyond those that were given, because the
+evaluations of rivals come on top of these; at how many places of it curves are taken."""
 
 
 def draw_curves(runs: Sequence[Run], path: Path) -> Path:
@@ -37,7 +38,7 @@ def draw_curves(runs: Sequence[Run], path: Path) -> Path:
     arms = [arm for arm in found.arms() if arm in RIVALS]
     for place, problem in enumerate(problems):
         ax = figure.add_subplot(rows, COLUMNS, place + 1)
-        grid = np.geomspace(FIRST, problem[1], POINTS).astype(np.int64).tolist()
+        grid = np.geomspace(FIRST, BEYOND * problem[1], POINTS).astype(np.int64).tolist()
         for arm in arms:
             colour, line = LOOKS[arm]
             curves = [worth_at(run, grid) for run in found.of(problem, arm)] or [np.full(len(grid), np.nan)]
@@ -45,7 +46,7 @@ def draw_curves(runs: Sequence[Run], path: Path) -> Path:
             ax.fill_between(grid, np.min(curves, axis=0), np.max(curves, axis=0), color=colour, alpha=0.12, linewidth=0)
         quiet(ax)
         ax.set_xscale("log")
-        ax.set_xlim(FIRST, problem[1])
+        ax.set_xlim(FIRST, BEYOND * problem[1])
         ax.set_ylim(-0.04, 1.06)
         ax.set_title(problem[0], fontsize=8.5, loc="left", parse_math=False)
         if place % COLUMNS == 0:
