@@ -46,11 +46,20 @@ def world_look(world):
     return GymWorld(Slow, seed=world.seed, time_limits=True).samples
 
 
+def test_cells_that_mix_states_starve_no_others():
+    """What has had two outcomes near the start is not tried again and again before what lies behind it."""
+    held = ActionSet.of(spaces.Box(-1.0, 1.0, (1,))).held(7)
+    for seed in (3, 7):
+        world = GymWorld(lambda: Slow(), cells=GridCells(250, [0.0], [10.0]), actions=held, seed=seed)
+        found = Frontier(stop_at_reward=True).explore(world, gamma=0.99, samples=18_000)
+        assert found.first_reward is not None
+
+
 def test_held_actions_are_stored_and_held_in_roll_ins_and_walks():
     held = ActionSet.of(spaces.Box(-1.0, 1.0, (1,))).held(7)
     cells = GridCells(250, [0.0], [10.0])
     world = GymWorld(lambda: Slow(), cells=cells, actions=held, seed=7)
-    exploration = explore(world, gamma=0.99, samples=30_000)
+    exploration = explore(world, gamma=0.99, samples=20_000)
     model = exploration.reset_model
     assert model.discretisation.description["actions"]["hold"] == 7
     wrapped = RestartWrapper(Slow(), exploration.resets_to(20))
