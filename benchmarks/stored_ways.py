@@ -59,8 +59,9 @@ def explore(task: str, seed: int, samples: int, seconds: float, folder: Path) ->
                 log.write_text("".join(json.dumps(asdict(rise)) + "\n" for rise in rises))
                 print(f"seed {seed}: {best.returned:g} after {best.samples:,}", flush=True)
             late = time.process_time() - began > seconds
-            if run.taken // SAVE_EVERY > (run.taken - EACH) // SAVE_EVERY or late:
+            if run.taken // SAVE_EVERY > (run.taken - EACH) // SAVE_EVERY:
                 write_counts(folder / "exploration", run.counts(GAMMA))
+                run = frontier.begin(world, read_counts(folder / "exploration"), samples=samples)  # as after a kill
                 print(f"seed {seed}: {looked + run.taken:,} samples, {len(run.model):,} cells", flush=True)
         write_counts(folder / "exploration", run.counts(GAMMA))
     cells, taken = world.discretisation.cells.describe(), run.taken
