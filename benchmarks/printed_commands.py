@@ -207,7 +207,8 @@ class Runs:
             folder = Path(name)
             for module in ("my_module", "my_package"):
                 (folder / f"{module}.py").write_text(OWN)
-            shutil.copy(ROOT / "examples" / "goal_mountain_car.py", folder)
+            for example in ("goal_mountain_car", "courier"):
+                shutil.copy(ROOT / "examples" / f"{example}.py", folder)
             self._call(folder, [sys.executable, "-c", TABLE])
             shutil.copy(folder / "path.json", folder / "my_mdp.json")
             for line in lines:
