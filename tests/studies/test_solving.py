@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 import curious_explorer
 from curious_explorer.callbacks import on_events
+from curious_explorer.callbacks.events import EVALUATION
 from curious_explorer.gym import FlatActions
 from curious_explorer.gym.fixed_layout import FixedLayout
 from curious_explorer.gym.shifted_reward import ShiftedReward
@@ -376,6 +377,17 @@ def uphill(request):
 @pytest.mark.parametrize("uphill", [spaces.Discrete(3)], indirect=True)
 def test_where_cells_mix_states_values_are_learned_from_the_steps_of_exploring(tmp_path, monkeypatch, uphill):
     monkeypatch.setattr("curious_explorer.studies.solve_training.FITTED", 50)
+    evaluations = []
+
+    def stop_at_second(event):
+        if event.phase == "replay" and event.kind == EVALUATION:
+            evaluations.append(event.samples)
+            if len(evaluations) == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        curious_explorer.solve_task("Uphill-v0", samples=30_000, out=tmp_path / "run", watch=on_events(stop_at_second))
+    assert 0 < evaluations[1] < 30_000
     result = curious_explorer.solve_task("Uphill-v0", samples=30_000, out=tmp_path / "run")
     stages = result.stages
     assert stages["explore"]["hold"] == 2  # 150 decisions in an episode of 300 steps
