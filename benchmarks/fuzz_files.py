@@ -163,6 +163,26 @@ def _steps(folder: Path) -> Any:
     return log.arrays()
 
 
+def _buffer(folder: Path) -> Any:
+    """What a learner of MountainCar goes on with."""
+    from curious_explorer.sb3.kept_buffer import COLUMNS, restore_buffer
+
+    learner = learner_of_the_car()
+    restore_buffer(learner.model, folder)
+    buffer = learner.model.replay_buffer
+    return buffer.pos, buffer.full, {name: getattr(buffer, name) for name in COLUMNS}
+
+
+def learner_of_the_car() -> Any:
+    """With room for a few steps."""
+    from curious_explorer.sb3.training_learner import Learner
+    from curious_explorer.sb3.training_settings import TrainingSettings
+
+    few = {"buffer_size": 20}
+    settings = TrainingSettings(environment="MountainCar-v0", algorithm="dqn", num_envs=1, hyperparameters=few)
+    return Learner(settings, None, None)
+
+
 def _layouts_summary(folder: Path) -> Any:
     """What a run over many layouts came to, and how far it stands."""
     told = layouts_summary(folder)
@@ -190,6 +210,7 @@ LOADERS: dict[str, tuple[Callable[[Path], Any], Errors]] = {
     "returns": (_comparison_of_returns, StudyError),
     "experiment": (_experiment, StudyError),
     "steps": (_steps, CheckpointError),
+    "replay-buffer": (_buffer, CheckpointError),
     "training": (_training, CheckpointError),
     "trained": (_trained, CheckpointError),
     "solved": (_solved, (StudyError, CheckpointError)),

@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 
 from benchmarks.fuzz_digest import digest
-from benchmarks.fuzz_files import EXPERIMENT, LOADERS, SIGNPOSTS, solve_run
+from benchmarks.fuzz_files import EXPERIMENT, LOADERS, SIGNPOSTS, learner_of_the_car, solve_run
 from curious_explorer import GymWorld, ModelBased, ResetModel, TabularWorld, explore
 from curious_explorer.environments import combination_lock, garnet
 from curious_explorer.explorers.layout_files import write_labels
@@ -305,6 +305,22 @@ def _write_steps(folder: Path, seed: int) -> None:
     log.save(folder)
 
 
+def _write_buffer(folder: Path, seed: int) -> None:
+    from curious_explorer.sb3.kept_buffer import keep_buffer
+    from curious_explorer.sb3.step_log import StepLog, recall
+
+    car = gymnasium.make("MountainCar-v0")
+    log = StepLog(car)
+    log.begin(ActionSet.of(car.action_space))
+    watched = log.around(car)
+    watched.reset(seed=seed)
+    for action in (0, 1, 2, 2, 1, 1):
+        watched.step(action)
+    learner = learner_of_the_car()
+    recall(learner, log.arrays(), 1.0)
+    keep_buffer(learner.model, 2, folder)
+
+
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "mdp-json": _write_json,
     "mdp-npz": _write_arrays,
@@ -323,6 +339,7 @@ WRITERS: dict[str, Callable[[Path, int], None]] = {
     "returns": _write_returns,
     "experiment": _write_experiment,
     "steps": _write_steps,
+    "replay-buffer": _write_buffer,
     "training": _write_training,
     "trained": _write_training,
     "solved": _write_solved,

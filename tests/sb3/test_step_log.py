@@ -7,9 +7,11 @@ from gymnasium import spaces
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
+from benchmarks.fuzz_files import learner_of_the_car
 from curious_explorer.errors import CheckpointError
 from curious_explorer.gym import ActionSet
 from curious_explorer.sb3.algorithms import private_randomness
+from curious_explorer.sb3.kept_buffer import BUFFER_FILE, COLUMNS, keep_buffer, restore_buffer
 from curious_explorer.sb3.step_log import STEPS_FILE, StepLog, fit, recall
 from curious_explorer.sb3.training_learner import Learner
 from curious_explorer.sb3.training_settings import TrainingSettings
@@ -125,6 +127,30 @@ def test_a_replay_buffer_begins_with_steps_that_were_taken_before(box):
         learner.close()
     finally:
         del gymnasium.registry["Line-v0"]
+
+
+def test_a_learner_that_goes_on_has_its_own_steps(tmp_path):
+    car = gymnasium.make("MountainCar-v0")
+    log = noted(car, StepLog.of(car), [[0, 1, 2], [2, 2, 2, 2]])
+    first, again, fuller = (learner_of_the_car() for _ in range(3))
+    recall(first, log.arrays(), 1.0)
+    keep_buffer(first.model, 3, tmp_path)
+    own = first.model.replay_buffer
+    assert own.timeouts[:7, 0].tolist() == [0, 0, 1, 0, 0, 0, 1]
+    recall(again, log.arrays(3), 1.0)
+    restore_buffer(again.model, tmp_path)
+    assert again.model.replay_buffer.pos == 7
+    for name in COLUMNS:
+        assert getattr(again.model.replay_buffer, name)[:7].tolist() == getattr(own, name)[:7].tolist()
+    fuller.model.replay_buffer.pos = 18  # there is room for two more
+    restore_buffer(fuller.model, tmp_path)
+    assert (fuller.model.replay_buffer.pos, fuller.model.replay_buffer.full) == (0, True)
+    assert fuller.model.replay_buffer.observations[18:].tolist() == own.observations[5:7].tolist()
+    keep_buffer(fuller.model, 3, tmp_path)
+    restore_buffer(again.model, tmp_path)
+    (tmp_path / BUFFER_FILE).write_bytes(b"nothing")
+    with pytest.raises(CheckpointError, match="delete it to go on without it"):
+        restore_buffer(again.model, tmp_path)
 
 
 def test_actions_that_are_held_are_kept_as_one():

@@ -13,6 +13,7 @@ from curious_explorer.callbacks.events import EVALUATION
 from curious_explorer.gym import FlatActions
 from curious_explorer.gym.fixed_layout import FixedLayout
 from curious_explorer.gym.shifted_reward import ShiftedReward
+from curious_explorer.sb3.kept_buffer import BUFFER_FILE
 from curious_explorer.studies.solve_files import open_agent
 from curious_explorer.studies.solve_measuring import network
 
@@ -391,7 +392,8 @@ def test_where_cells_mix_states_values_are_learned_from_the_steps_of_exploring(t
     result = curious_explorer.solve_task("Uphill-v0", samples=30_000, out=tmp_path / "run")
     stages = result.stages
     assert stages["explore"]["hold"] == 2  # 150 decisions in an episode of 300 steps
-    assert 0 < stages["halving"]["steps"] < stages["explore"]["samples"] / 1.5
+    assert 0 < stages["explore"]["steps"] < stages["explore"]["samples"] / 1.5
+    assert (tmp_path / "run" / "replay" / BUFFER_FILE).is_file()
     assert stages["replay"]["samples"] > 0
     assert "replay" in {*stages["halving"]["given_up"], *stages["halving"]["alive"]}
     assert result.summary["samples"] <= 30_000

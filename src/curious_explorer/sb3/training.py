@@ -34,7 +34,8 @@ from curious_explorer.optional_packages import require
 from curious_explorer.resets.moving_starts import OWN, StartsProgress
 from curious_explorer.resets.reset_model import ResetModel
 from curious_explorer.resets.starts import MIXTURE
-from curious_explorer.sb3.algorithms import private_randomness, spawned_seed
+from curious_explorer.sb3.algorithms import OFF_POLICY, private_randomness, spawned_seed
+from curious_explorer.sb3.kept_buffer import keep_buffer, restore_buffer
 from curious_explorer.sb3.step_log import fit, recall
 from curious_explorer.sb3.training_learner import Learner, State
 from curious_explorer.sb3.training_settings import TrainingSettings
@@ -134,6 +135,10 @@ def train_into(
                 recall(learner, recalled, settings.reward_scale)
                 if saved is None:
                     fit(learner, updates)
+            if settings.algorithm in OFF_POLICY:
+                learner.begun = learner.model.replay_buffer.pos
+                if saved is not None:
+                    restore_buffer(learner.model, path)
             if saved is None and reset_model is not None and settings.starts_warm(reset_model):
                 learner.warm_start = _warm_start(learner, settings, reset_model)
             evaluations = _go_on(learner, settings, path, saved, watch, until or (lambda evaluations: False))
@@ -189,6 +194,8 @@ def _go_on(
             tell(watch, BATCH, TRAIN, learner.meter.taken, learner.numbers())
         evaluated = _evaluate(learner, settings, evaluations)
         learner.log(_numbers(learner, evaluated), evaluated.samples)
+        if settings.algorithm in OFF_POLICY:
+            keep_buffer(learner.model, learner.begun, path)
         save_progress(path, learner.state(), evaluations)
         tell(watch, EVALUATION, TRAIN, learner.meter.taken, _numbers(learner, evaluated))
     return evaluations

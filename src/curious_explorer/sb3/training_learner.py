@@ -111,6 +111,8 @@ class Learner:
         self.reminders: Reminders | None = None
         self.warm_start: WarmStart | None = None
         """What was cloned first, if anything was."""
+        self.begun = 0
+        """How many steps of others a replay buffer begins with."""
         self.model.set_logger(_logger(log_folder))
 
     @property

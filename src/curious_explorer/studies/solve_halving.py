@@ -35,7 +35,7 @@ def share_out(run: SolveRun, look: TaskLook) -> None:
     if "halving" not in run.stages:
         alive = _ways_to_go_on(run, look)
         scales = {
-            name: run.stages["explore"].get(name) for name in ("distance", "largest", "steps", "hold", "choices")
+            name: run.stages["explore"].get(name) for name in ("distance", "largest", "hold", "choices")
         }  # they stay what they are
         run.keep("halving", {"alive": alive, "waiting": [], "goal": None, "given_up": [], "done": not alive} | scales)
     while not run.stages["halving"]["done"]:
@@ -65,14 +65,22 @@ def _ways_to_go_on(run: SolveRun, look: TaskLook) -> list[str]:
         stored = explored.get("way") is not None
         # Roll-ins go by counts, and lead nowhere where only stored actions get to the reward.
         leads = better and (not stored or measure(run, look, PLANNED) > plainly)
-        mixed = explored["noisy"] and explored.get("mixes") and explored["steps"]
-        values = better and mixed and not look.pays_all_along and run.settings.algorithm is None
-        ways = [*([LEARNING] if leads else []), *([REPLAY] if values else []), *ways, *counting]
+        values = [REPLAY] if better and _replays(run, look) else []
+        ways = [*([LEARNING] if leads else []), *values, *ways, *counting]
         found = "The best stored way" if stored else "The plan on the counts"
         run.tell(f"{found} returns {plan:.3g}, plain learning so far {plainly:.3g}.")
+    elif explored["first_reward"] is not None and _replays(run, look):
+        ways = [REPLAY, *ways]  # a reward was seen to which these cells know no way
     if len(ways) > 1:
         run.tell(f"The rest of the samples is shared among {len(ways)}, and the worst given up: {', '.join(ways)}.")
     return ways
+
+
+def _replays(run: SolveRun, look: TaskLook) -> bool:
+    """Whether values may be learned from the steps of exploring: where cells mix states, and rewards are rare."""
+    explored = run.stages["explore"]
+    mixed = explored["noisy"] and explored.get("mixes") and explored.get("steps")
+    return bool(mixed) and not look.pays_all_along and run.settings.algorithm is None
 
 
 def _next_round(run: SolveRun, state: dict[str, Any]) -> dict[str, Any]:

@@ -38,10 +38,11 @@ VALUES = {
     "train_freq": 4,
     "exploration_initial_eps": 0.05,
     "exploration_final_eps": 0.05,
-    "n_steps": 3,
     "net_arch": [128, 128],
 }
 """DQN that begins with the steps of exploring: what it explores by is already there, so it hardly acts at random."""
+STEPS_AHEAD = 3
+"""Of targets, where actions are not held, which does the same."""
 UPDATES_A_STEP, MOST_UPDATES_AN_ACTION, BETWEEN_COPIES = 0.5, 2.0, 200
 """Of its network for a step of the environment, and at most for an action; and between two copies of the network."""
 MOST_UPDATES = 15_000
@@ -111,11 +112,11 @@ def train_for(
 
 
 def _steps_of(run: SolveRun) -> dict[str, Any] | None:
-    """The steps of exploring up to when samples were shared out; those that come later are of another way to go on."""
+    """All steps of exploring, those too that another way to go on has taken meanwhile."""
     env = run.make()
     steps = StepLog(env)
     env.close()
-    steps.load(run.folder / EXPLORATION, run.stages["halving"]["steps"])
+    steps.load(run.folder / EXPLORATION, run.stages["explore"]["steps"])
     return steps.arrays()
 
 
@@ -174,7 +175,7 @@ def _of_values(hold: int) -> dict[str, Any]:
     updates = min(UPDATES_A_STEP * hold, MOST_UPDATES_AN_ACTION)
     frequency: Any = VALUES["train_freq"]
     between = {"gradient_steps": int(updates * frequency), "target_update_interval": int(BETWEEN_COPIES / updates)}
-    return VALUES | between
+    return VALUES | between | {"n_steps": STEPS_AHEAD if hold == 1 else 1}
 
 
 def sac_updates(samples: int) -> dict[str, Any]:
