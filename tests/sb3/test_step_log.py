@@ -129,7 +129,7 @@ def test_a_replay_buffer_begins_with_steps_that_were_taken_before(box):
         del gymnasium.registry["Line-v0"]
 
 
-def test_a_learner_that_goes_on_has_its_own_steps(tmp_path):
+def test_a_learner_that_goes_on_has_its_own_steps(tmp_path, monkeypatch):
     car = gymnasium.make("MountainCar-v0")
     log = noted(car, StepLog.of(car), [[0, 1, 2], [2, 2, 2, 2]])
     first, again, fuller = (learner_of_the_car() for _ in range(3))
@@ -147,6 +147,9 @@ def test_a_learner_that_goes_on_has_its_own_steps(tmp_path):
     assert (fuller.model.replay_buffer.pos, fuller.model.replay_buffer.full) == (0, True)
     assert fuller.model.replay_buffer.observations[18:].tolist() == own.observations[5:7].tolist()
     keep_buffer(fuller.model, 3, tmp_path)
+    monkeypatch.setattr("curious_explorer.sb3.kept_buffer.MOST_BYTES", 100)
+    keep_buffer(fuller.model, 3, tmp_path)
+    assert not (tmp_path / BUFFER_FILE).exists()
     restore_buffer(again.model, tmp_path)
     (tmp_path / BUFFER_FILE).write_bytes(b"nothing")
     with pytest.raises(CheckpointError, match="delete it to go on without it"):

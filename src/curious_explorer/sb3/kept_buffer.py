@@ -30,9 +30,11 @@ def keep_buffer(model: Any, begun: int, folder: Path) -> None:
     order = np.arange(begun, buffer.pos)
     if buffer.full:  # what it began with is gone, or will be next
         order = np.arange(buffer.pos, buffer.pos + buffer.buffer_size) % buffer.buffer_size
+    if len(order) * sum(getattr(buffer, name)[:1].nbytes for name in COLUMNS) > MOST_BYTES:
+        (folder / BUFFER_FILE).unlink(missing_ok=True)  # it would be behind its checkpoint
+        return
     rows = {name: getattr(buffer, name)[order] for name in COLUMNS}
-    if sum(array.nbytes for array in rows.values()) <= MOST_BYTES:
-        write_atomically(folder / BUFFER_FILE, encode(BUFFER, {}, rows))
+    write_atomically(folder / BUFFER_FILE, encode(BUFFER, {}, rows))
 
 
 def restore_buffer(model: Any, folder: Path) -> None:
