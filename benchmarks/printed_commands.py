@@ -43,7 +43,7 @@ SMALL = {
     "compare": {"--samples": "10000", "--seeds": "1"},
     "explore": {"--samples": "30000"},
     "train": {"--samples": "3000"},
-    "solve": {"--samples": "12000"},
+    "solve": {"--samples": "15000"},
     "demo": {"--depth": "5"},
 }
 """Options that are given or replaced, so that a command takes seconds."""
