@@ -11,6 +11,7 @@ from curious_explorer import (
     GridCells,
     GymWorld,
     HashedCells,
+    MiniGridCells,
     TabularWorld,
     evaluate,
     explore,
@@ -51,6 +52,17 @@ def test_explore_without_an_optimizer_is_frontier_and_stops_when_all_is_seen():
     unlimited = Frontier(stop_at_reward=True).explore(TabularWorld(mdp, seed=1), gamma=0.95, samples=100_000)
     assert unlimited.samples == unlimited.first_reward == got.first_reward
     assert not unlimited.complete
+
+
+def test_a_key_that_can_be_dropped_anywhere_does_not_hide_what_lies_behind_its_door():
+    """A layout that took 26,612 samples when places were left with something new, and restarts were in vain."""
+    pytest.importorskip("minigrid")
+    cells = MiniGridCells(1_000_000, things=True)
+    world = GymWorld(
+        "MiniGrid-DoorKey-16x16-v0", cells=cells, actions=list(range(6)), seed=1, layout=1, time_limits=True
+    )
+    got = Frontier(stop_at_reward=True).explore(world, gamma=0.99, samples=25_000)
+    assert got.first_reward is not None
 
 
 def test_a_noisy_tv_does_not_hold_it():
