@@ -255,7 +255,7 @@ def test_a_damaged_run_is_named_and_kept(tmp_path, damage):
         "exchanged": other.read_bytes(),
     }[damage]
     path.write_bytes(damaged)
-    with pytest.raises(StudyError, match=r"0000\.npz cannot be read: .*delete this file"):
+    with pytest.raises(StudyError, match=r"0000\.npz cannot be read: .*delete 0000\.npz"):
         run_study(small, tmp_path, resume=True)
     assert path.read_bytes() == damaged
     path.unlink()
