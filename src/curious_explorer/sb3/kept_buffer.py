@@ -5,6 +5,7 @@ What it began with (see `step_log.recall`) is not kept: whoever gave it gives it
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def restore_buffer(model: Any, folder: Path) -> None:
     """Put what was kept behind what a model's buffer has."""
     path = folder / BUFFER_FILE
     buffer = model.replay_buffer
-    if not path.is_file() or isinstance(buffer.observations, dict):
+    if isinstance(buffer.observations, dict) or not os.path.lexists(path):  # a folder or a pipe there is refused
         return
     with reading(path, CheckpointError, "the replay buffer of this training", "delete it to go on without it"):
         _, rows = decode(read_plain(path, within=folder), BUFFER, set(), set(COLUMNS))

@@ -6,6 +6,7 @@ the numbers themselves gets more out of the same steps, and takes none for it.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class StepLog:
     def load(self, folder: Path, count: int) -> None:
         """Take over the first so many steps that a folder has, if it has any."""
         path = folder / STEPS_FILE
-        if not path.is_file():
+        if not os.path.lexists(path):  # a folder or a pipe there is refused
             return
         with reading(path, CheckpointError, "the steps of an exploration", "delete it, and explore again elsewhere"):
             _, arrays = decode(read_plain(path, within=folder), STEPS, set(), set(_ARRAYS))
