@@ -183,6 +183,13 @@ def test_what_pays_now_this_now_that_is_tried_until_its_mean_is_known():
         assert np.argmax(got.policy[2]) == 1
 
 
+def test_where_many_pay_and_always_the_same_none_is_tried_again():
+    world = TabularWorld(deep_sea(20), seed=0)  # every step to the left pays a little
+    exploration = explore(world, gamma=0.99, samples=100_000)
+    assert (exploration.total_visited > 0).all()
+    assert world.samples < 1_000  # 808; 1,570 if each of them is tried twice
+
+
 def test_under_noise_a_plan_is_improved_once_there_is_a_reward():
     """A lake where the first way to the goal is a bad one: what is left of the samples makes the plan a good one."""
     mdp = FiniteMDP.from_gymnasium("FrozenLake-v1")

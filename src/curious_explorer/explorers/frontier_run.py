@@ -105,7 +105,7 @@ class FrontierRun:
 
     def _begin_new(self) -> None:
         now = self._now
-        now[loop.TAKEN] = now[loop.DONE] = now[loop.AGE] = 0
+        now[loop.TAKEN] = now[loop.DONE] = now[loop.AGE] = now[loop.PAID_ALIKE] = 0
         now[loop.LIMIT] = FAR
         self._begin_search()
 

@@ -81,7 +81,7 @@ CLOSE, CLOSE_IN_A_ROW = 0.1, 20
 NUM_ACTIONS, LEVELS, BACKUPS, HOLD, TOOK, ASKS = range(6)  # what does not change
 AT, LEFT, AGE, LIMIT, LEVEL, AHEAD, EXPECTED, IN_VAIN, START, STRETCHES_LEFT = range(6, 16)
 BY_VALUES, SINCE, TAKEN, FIRST_REWARD, DONE, ACTION, HOPED, TOLD, GOAL, CHOICES, SAID, TURN, CLOSE_NOW = range(16, 29)
-STAYS, TRIES_EACH, AGAIN_ONLY = 29, 30, 31
+STAYS, TRIES_EACH, AGAIN_ONLY, PAID_ALIKE = range(29, 33)
 """Places in ``now``. Of what does not change: `TOOK` has the samples of one step, `ASKS` says whether there is somebody
 to ask for choices. Then: where the agent stands (`NONE`: nowhere), the state that it left last, the steps of the
 episode, after how many the world cuts episodes off, the level of cells that it works for, how many steps are planned,
@@ -90,8 +90,9 @@ to repeat actions for; whether it takes the world for noisy, for how many steps 
 at which it first paid (`NONE`), whether it is done; the last action and where that was hoped to lead, and whether it
 told anything new; the end of the way and among how many actions there is a choice; whether `EXHAUSTED` was said; under
 noise by what it acts (`WAYS`, ...), and in how many episodes in a row the plan was good enough; for how many samples it
-stays with its level, how often it tries each pair, and whether the last way led to a pair that is not new."""
-NOW_SIZE = 32
+stays with its level, how often it tries each pair, whether the last way led to a pair that is not new, and how often
+a pair that pays was tried again and paid the same."""
+NOW_SIZE = 33
 MANY = -2
 FACTOR, DISCOUNT, LEAST, PRICE, STOP_FACTOR, STOP_MORE, STOP_LATEST, RARITY, NOISE = range(9)
 """Places in ``settings``; it stops at so many times the samples of the first reward, and some more; under noise when
@@ -230,6 +231,7 @@ def level_at(given: Integers, number: int, agent: Agent) -> Level:
         enough_of(agent, number),
         rarity_of(agent),
         agent.settings[NOISE],
+        agent.now[PAID_ALIKE],
     )
 
 
@@ -318,6 +320,7 @@ def _pays_otherwise(agent: Agent, graph: Graph, pair: int, reward: float) -> int
     mean = graph.outcome_paid[entry] / graph.outcome_times[entry]
     differs = abs(reward - mean)
     if differs <= SAME_PAY * abs(mean):
+        agent.now[PAID_ALIKE] += mean != 0.0
         return int64(0)
     if differs <= np.e * agent.settings[NOISE]:
         return int64(1)

@@ -24,8 +24,8 @@ is known. On the finest level keys are the states themselves. Each level has bou
 step that fails once in fifty, at the one place where it matters, would hide what lies behind it for ever. So e(s,a) is
 not infinite there but price * (ln(n(s,a)) + ln(1/p)), with p the share of repeated tries that led elsewhere than at
 first: the rarer that is, the further away a second try. The same holds of what pairs pay: one that pays now this, now
-that, or that was tried only once and then paid a reward (or a price, where others were seen to vary), is worth
-price * (1 + ln(n(s,a))) until its mean is known.
+that, or that was tried only once and then paid (where others were seen to vary, or while there was hardly any that was
+tried again), is worth price * (1 + ln(n(s,a))) until its mean is known.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ from curious_explorer.models.growing_model import (
 PAY_KNOWN, FEWEST_PAID, MOST_PAID = 0.1, 10, 100
 """What a pair pays that pays now this, now that is known when the standard error is less than this part of it, but not
 before so many tries, and always after so many."""
-LEAST_PAID = 0.01
-"""Where there are such pairs, one that was tried once is in doubt if it paid more than this part of their noise."""
+LEAST_PAID, ENOUGH_ALIKE = 0.01, 10
+"""Where there are such pairs, one that was tried once is in doubt if it paid more than this part of their noise. Where
+there are none, one that paid a reward is, until so many tries of pairs that pay were all alike."""
 AGAIN = 10
 """How much further away, in steps, each try makes a pair seem where one is not enough. With sticky actions the first
 reward of MultiRoom-N4 takes 39,000 samples with 0, 25,000 with 10 and 52,000 with 100, DoorKey-8x8 4,000 with all."""
@@ -75,6 +76,8 @@ class Level(NamedTuple):
     """How many factors e of tries a pair that has always led to the same state is behind one that varies."""
     noise: float = 0.0
     """By how much pairs were seen to pay otherwise than before."""
+    alike: int = 0
+    """How often a pair that pays was tried again and paid the same."""
 
 
 class Scratch(NamedTuple):
@@ -193,11 +196,13 @@ def scratch_for(states: int, outcomes: int) -> Scratch:
 
 
 @inlined
-def _pay_in_doubt(graph: Graph, entry: int, noise: float) -> bool:
-    """Whether what an outcome pays on average is not known yet, where payments vary as much as this."""
+def _pay_in_doubt(graph: Graph, level: Level, entry: int) -> bool:
+    """Whether what an outcome pays on average is not known yet."""
     times, paid = graph.outcome_times[entry], graph.outcome_paid[entry]
     if times == 1:
-        return bool(paid > 0.0 or (noise > 0.0 and abs(paid) > LEAST_PAID * noise))
+        if level.noise > 0.0:
+            return bool(abs(paid) > LEAST_PAID * level.noise)
+        return bool(paid > 0.0 and level.alike < ENOUGH_ALIKE)
     squares = times * graph.outcome_squares[entry]
     varies = squares - paid * paid  # the variance, in units of 1 / times squared
     if varies <= ROUNDING * squares or times >= MOST_PAID:
@@ -216,7 +221,7 @@ def exit_cost_of(graph: Graph, level: Level, num_actions: int, state: int, actio
     if tries > 0 and level.price > 0.0:
         if graph.next_outcome[graph.first_outcome[pair]] != NONE:
             return int64(min(level.price * np.log(tries) + 1.0, FAR))  # a price may be as large as anybody says
-        if _pay_in_doubt(graph, graph.first_outcome[pair], level.noise):
+        if _pay_in_doubt(graph, level, graph.first_outcome[pair]):
             return int64(min(level.price * (np.log(tries) + 1.0) + 1.0, FAR))
         if level.rarity < np.inf:
             return int64(min(level.price * (np.log(tries) + level.rarity) + 1.0, FAR))
